@@ -79,5 +79,5 @@ def print_result(text: str, data: dict[str, Any], as_json: bool, quiet: bool = F
 def print_json(data: Any) -> None:
     """Print data as JSON, which has no infinity: such a perplexity is null."""
     data = json.loads(json.dumps(data), parse_constant=lambda _: None)
-    is_unicode = (sys.stdout.encoding or "utf-8").lower() == "utf-8"
+    is_unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower() == "utf-8"
     print(json.dumps(data, indent=2, ensure_ascii=not is_unicode))

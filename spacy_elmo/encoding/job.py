@@ -73,7 +73,7 @@ def encode(
         ValueError: a setting is unknown or does not fit the others, the corpus, the weights or a
             library are missing, or there is something else at ``out``.
     """
-    out = Path(os.path.abspath(out))  # the machines of a cluster have other working directories
+    out = Path(os.path.realpath(out))  # the machines of a cluster have other working directories
     formats.check_suffix(out)
     encoder, files = Encoder(**settings), RowFiles(str(corpus), tokenized, column)
     description, parts = Path(f"{out}.json"), Path(f"{out}.parts")
@@ -151,7 +151,7 @@ def find_job(
             )
         return None
     is_finished = {*Summary._fields} < {*state} and out.exists()
-    others = [file.name for file in out.glob("*") if not file.match(PARTS)]
+    others = [f.name for f in out.glob("*") if not f.match(PARTS) and f.name not in (JOB, LOCK)]
     if others and (force or not is_finished):
         raise ValueError(f"No job has written '{others[0]}' in '{out}'. Move it elsewhere first.")
     if force:

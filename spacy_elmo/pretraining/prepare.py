@@ -32,7 +32,8 @@ BEST, LAST = "model-best", "model-last"
 # is best, or is of use only before the first step.
 FIXED = (
     "model.", "corpus.", "vocab.", "paths.vocab", "training.seed", "training.batch_words",
-    "training.teacher", "training.head_first", "training.eval_words",
+    "training.teacher", "training.head_first", "training.eval_words", "corpora.train.column",
+    "corpora.dev.column",
 )  # fmt: skip
 
 Notify = Callable[[str], None]  # prints a message
@@ -135,7 +136,7 @@ def prepare(
     teacher: Teacher | None = None
     if settings.teacher is not None:
         given = make_block("training.teacher", settings.teacher, "@misc")
-        teacher, share = find_teacher(given, train, max_words)
+        teacher, share = find_teacher(given, train, max_words, to_ids.read)
         notify(f"A teacher of {share:.0%} of the sentences")
     state = State(config, len(vocab), group, progress, teacher.size if teacher else 0)
     if is_resumed:
@@ -191,8 +192,8 @@ def resumed_config(
             f"Cannot resume: '{path}' is a link, and what it points to would be replaced. Put the "
             f"directory itself there, or remove the link."
         )
-    # It needs no weights to start from.
-    before, config = (replace(c, paths=replace(c.paths, weights=None)) for c in (before, config))
+    # It needs no weights to start from, but its config still names them.
+    config = replace(config, paths=replace(config.paths, weights=before.paths.weights))
     config = replace(config, model=config.model or before.model)
     minutes, given = before.training.minutes, config.training
     if given.minutes not in (0, minutes):

@@ -103,13 +103,16 @@ def _float_array(vectors: Any) -> np.ndarray:
     return np.asarray(vectors, dtype=np.float32)
 
 
-def find_teacher(give: Any, reader: CorpusReader, max_words: int) -> tuple[Teacher, float]:
+def find_teacher(
+    give: Any, reader: CorpusReader, max_words: int, read: Any = list
+) -> tuple[Teacher, float]:
     """A teacher, and the share of the first sentences of the text that it has vectors of.
 
     Args:
         give: what [training.teacher] names, see `Teacher`.
         reader: of the training text.
         max_words: longer sentences are split, and the teacher is asked for their pieces.
+        read: gives the words as the biLM reads them, and as the teacher is asked for them.
 
     Raises:
         ValueError: it is no function, the first sentences have no vectors, or they are wrong.
@@ -119,7 +122,7 @@ def find_teacher(give: Any, reader: CorpusReader, max_words: int) -> tuple[Teach
             f"Config: [training.teacher] gives a {type(give).__name__}; name what gives a function "
             f"of sentences."
         )
-    first = [words[:max_words] for words in islice(reader.sentences(), SAMPLE)]
+    first = [[*read(words)][:max_words] for words in islice(reader.sentences(), SAMPLE)]
     found = [array for words in first for array in Teacher(give).vectors([words])]
     sizes = [array.shape[1] for array in found if array is not None]
     if not sizes:

@@ -58,7 +58,8 @@ def find_files(paths: Paths) -> list[Path]:
     path = Path(paths)
     found: Iterable[Path] = [path]
     if path.is_dir():
-        found = (f for f in path.iterdir() if f.name.endswith(SUFFIXES) and f.name[0] != ".")
+        named = ((file.name.lower(), file) for file in path.iterdir())
+        found = (file for name, file in named if name.endswith(SUFFIXES) and name[0] != ".")
     elif not path.exists():
         found = map(Path, glob(str(path), recursive=True))
     files = sorted(file for file in found if file.is_file() and file.name != META)

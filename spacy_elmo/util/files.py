@@ -171,7 +171,12 @@ def _replacing(path: Path) -> Iterator[Path]:
             stack.callback(shutil.rmtree, place, ignore_errors=True)
             stack.enter_context(locked(place))
         new, old = place / path.name, path.parent / OLD.format(path.name)
-        yield new
+        try:
+            yield new
+        except OSError as error:
+            if error.errno and not error.filename:  # as of a full disk
+                error.filename = str(path)
+            raise
         for each in filter(Path.is_file, (new, *new.rglob("*"))):
             with open(each, "rb+" if os.name == "nt" else "rb") as file:
                 os.fsync(file.fileno())

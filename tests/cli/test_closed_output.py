@@ -28,3 +28,9 @@ def test_an_output_that_is_full_or_closed(command: str, message: str) -> None:
     )
     assert result.returncode == 1
     assert result.stderr == f"Cannot write the output: {message}\n"
+
+
+def test_json_to_an_output_that_was_never_open() -> None:
+    command = ["bash", "-c", f"{COMMAND} info en_sm --json >&-"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")

@@ -158,6 +158,22 @@ def test_what_was_there_stays_until_the_end(name, text, tmp_path, weights) -> No
     assert content(out) == before
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_result_that_a_link_names(text, tmp_path, weights) -> None:
+    """Moved to a larger disk, say, and its description with it or not."""
+    out, moved = tmp_path / "out.parquet", tmp_path / "large" / "out.parquet"
+    run(text, out, "-w", weights)
+    moved.parent.mkdir()
+    out.rename(moved)
+    out.symlink_to(moved)
+    before = content(moved)
+    assert refused("Already there: ", text, out, "-w", weights, "--force")
+    assert content(moved) == before
+    Path(f"{out}.json").rename(f"{moved}.json")
+    assert run(text, out, "-w", weights, "--force", "--layers=top").exit_code == 0
+    assert out.is_symlink() and content(moved) != before
+
+
 @pytest.fixture
 def broken_off(text: Path, tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The output of a job that has all parts and was killed before it joined them."""
@@ -185,6 +201,16 @@ def test_a_job_that_was_not_joined(broken_off, text, weights) -> None:
     assert spacy_elmo.encode(text, broken_off, weights=weights, resume=True).n_rows == 6
     assert not parts.exists()
     assert content(broken_off) == result
+
+
+def test_a_job_killed_just_after_it_was_finished(text, tmp_path, weights) -> None:
+    out = tmp_path / "out.parquet"
+    run(text, out, "-w", weights)
+    before = content(out)
+    (out / job.LOCK).touch()
+    (out / job.JOB).write_text("{}")
+    assert run(text, out, "-w", weights, "--force").exit_code == 0
+    assert content(out) == before
 
 
 def test_a_forced_job_begins_anew(broken_off, text, tmp_path) -> None:

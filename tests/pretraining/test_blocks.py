@@ -84,6 +84,9 @@ def test_a_run_from_raw_text_is_resumed(write, text, tmp_path) -> None:
     result = run(path, tmp_path / "parts", "--resume")
     assert result.exit_code == 1
     assert "Cannot resume: the texts are not" in " ".join(result.output.split())
+    path = write(readers(texts(text) + 'column = "title"\n', texts(text)), training__max_steps=12)
+    result = run(path, tmp_path / "parts", "--resume")
+    assert "Cannot resume, because these settings" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,7 @@ def test_resumed_to_the_bit_without_what_it_was_started_from(
     pretrain(resumed, out, resume=True, quiet=True)
     whole, parts = (numbers(tmp_path / name / "model-last") for name in ("whole", "parts"))
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
+    assert read_config(out / "pretrain.cfg").paths.weights == str(start)
 
 
 @pytest.mark.parametrize("buffer_words", [100, 1000, 10_000])

@@ -153,6 +153,8 @@ def test_vectors_are_read_as_elmo_encode_writes_them(tmp_path, layers) -> None:
     assert share == 1 - lengths.count(max(lengths)) / len(lengths)
     with pytest.raises(ValueError, match=f"no vectors for the first {len(lengths)} sentences"):
         find_teacher(teacher, reader, 1)
+    with pytest.raises(ValueError, match=f"no vectors for the first {len(lengths)} sentences"):
+        find_teacher(teacher, reader, 100, lambda words: [word.upper() for word in words])
 
 
 def test_a_config_names_one(tmp_path) -> None:

@@ -63,10 +63,10 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str) -> None:
 
 
 def test_files_of_shards(tmp_path: Path) -> None:
-    for name in ["b.txt.gz", "a.txt.xz", "c.txt", ".part-d.txt", "notes.md"]:
+    for name in ["b.TXT.gz", "a.txt.xz", "c.txt", ".part-d.txt", "notes.md"]:
         (tmp_path / name).touch()
     (tmp_path / "folder.txt").mkdir()
-    assert [path.name for path in Shards(tmp_path).files()] == ["a.txt.xz", "b.txt.gz", "c.txt"]
+    assert [path.name for path in Shards(tmp_path).files()] == ["a.txt.xz", "b.TXT.gz", "c.txt"]
     assert Shards(str(tmp_path / "n*.md")).files() == [tmp_path / "notes.md"]
     with pytest.raises(ValueError, match=r"No texts at '.*nowhere'"):
         Shards(tmp_path / "nowhere").files()

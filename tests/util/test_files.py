@@ -39,6 +39,14 @@ def test_a_failure_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OSError) as error, atomic_file(tmp_path / "file.txt") as temporary:
+        temporary.symlink_to("/dev/full")
+        temporary.write_text("one\n")
+    assert str(error.value).endswith(f"No space left on device: '{tmp_path / 'file.txt'}'")
+
+
 def test_a_missing_folder_is_named_and_not_created(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no directory '.*gone' to write 'file.txt' to"):
         write_text(tmp_path / "gone" / "file.txt", "one\n")
