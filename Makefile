@@ -81,7 +81,7 @@ smoke: $(INSTALLED_DEV)
 	PIP_ARGS='$(TORCH_ARGS)' tests/smoke_wheel.sh $(BIN)/python dist/*.whl
 
 docs: $(INSTALLED_DOCS)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo "Open build/site/index.html"
 
 fuzz: $(INSTALLED_DEV)

@@ -23,7 +23,8 @@ PAGES = (
     "SECURITY.md", "benchmarks/README.md",
     "project/README.md", "project/COMMANDS.md", "project/configs/README.md",
     "project/six_tasks/README.md",
-    "project/weights/ko_sm/README.md", "spacy_elmo/models/en_sm/README.md",
+    "project/weights/en_md/README.md", "project/weights/ko_sm/README.md",
+    "spacy_elmo/models/en_sm/README.md",
 )  # fmt: skip
 LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
 

@@ -60,7 +60,8 @@ def draw_gain() -> Drawing:
     scores = measured()
     row, left, scale = 54, 195, 4.3  # pixels: of a task, of its label, of one percent of errors
     drawing = Drawing(695, 52 + row * len(scores))
-    for x, colour, text in ((left, GREY, "errors without"), (left + 175, COLOURS[0], "with ELMo")):
+    legend = ((left, GREY, "errors without ELMo"), (left + 200, COLOURS[0], "with ELMo"))
+    for x, colour, text in legend:
         drawing.box(x, 12, 14, 14, colour)
         drawing.label(x + 20, 24, f"{text}, %")
     for number, (title, (*cells, share)) in enumerate(scores.items()):
@@ -218,7 +219,7 @@ def draw_pipeline() -> Drawing:
         drawing.label(
             26,
             y + 92,
-            f"layer {layer}, h{'₁₂'[layer - 1]}: what is left, and what is right",
+            f"layer {layer}, h{'₁₂'[layer - 1]}: left context, right context",
             fill=FAINT,
         )
     draw_arrow(drawing, (rail, 126), (rail, 470))

@@ -76,7 +76,7 @@ def draw_scores(scores: list[Score], output: Path) -> None:
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     axes.invert_yaxis()
-    figure.legend(loc="outside upper left", frameon=False, ncols=2)
+    figure.legend(loc="outside lower left", frameon=False, ncols=2)
     save_figure(figure, output)
 
 

@@ -25,7 +25,7 @@ def convert_cli(
     warm_text: Annotated[Path | None, typer.Option("--warm-text", help="Text in the language of the biLM, 30 sentences or more, to compute its warm state from", exists=True, dir_okay=False)] = None,
     statistics: Annotated[Path | None, typer.Option("--statistics", "-s", help="Text in the language of the biLM, some ten thousand words or more, to compute from it the statistics that similarities need", exists=True, dir_okay=False)] = None,
     lang: Annotated[str | None, typer.Option("--lang", "-l", help="Language of the biLM for its card, as a spaCy code (nb)")] = None,
-    vocab: Annotated[Path | None, typer.Option("--vocab", help="Vocabulary of a published head, one word per line (default: the vocab.txt beside it)", exists=True, dir_okay=False)] = None,
+    vocab: Annotated[Path | None, typer.Option("--vocab", help="Vocabulary of a published head, one word per line (default: the vocab.txt in the directory or zip)", exists=True, dir_okay=False)] = None,
     half: Annotated[bool, typer.Option("--half", help="Store the weights in half precision (native layout only)")] = False,
     no_head: Annotated[bool, typer.Option("--no-head", help="Leave out the language-model head and its vocabulary")] = False,
     force: options.Force = False,

@@ -38,6 +38,7 @@ def encode_cli(
     .parquet has the columns id, tokens and vectors, with one vector for each of the tokens. .hdf5
     has a dataset for each row, named 0, 1, …, as other ELMo tools write and read it. .npy is one
     array of all vectors, with the start of each row in a second file and its tokens in a third.
+    Needs the extra parquet, and hdf5 for .hdf5.
 
     Finished parts are in OUT.parts until all are there, so a job that was killed loses little and
     --resume repeats or skips no row. OUT.json describes the vectors. The result does not depend on

@@ -34,11 +34,10 @@ def senses_cli(
     its sentence, with average linkage on their cosine distances; the number of groups is the one
     with the best silhouette (or --senses). In each group the most typical contexts come first, and
     the words that set its contexts apart are named. Groups are of similar contexts: they need not
-    be the senses of a dictionary. With --json, all contexts are printed.
+    be the senses of a dictionary. With --json, all contexts are printed. Needs the extra viz.
 
     The picture has a point for each context, with words of its sentence where there is room: near
-    points are similar contexts (the first two principal components of the word's vectors). Needs the
-    extra viz.
+    points are similar contexts (the first two principal components of the word's vectors).
     """
     from ..senses.occurrences import find_senses
     from ..viz import draw_senses

@@ -69,10 +69,10 @@ def rows(command: Any) -> Iterator[str]:
         if parameter.param_type_name == "argument":
             names = f"`{parameter.metavar or (parameter.name or '').upper()}`".replace("|", r"\|")
         else:
-            names = ", ".join(f"`{name}`" for name in parameter.opts)
-            default = parameter.default
-            if default not in (None, False, ()) and not callable(default):
-                help_text += f" (default: `{default}`)"
+            names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
+        default = parameter.default
+        if default not in (None, False, ()) and not callable(default):
+            help_text += f" (default: `{default}`)"
         yield f"| {names} | {markdown(help_text)} |"
 
 
