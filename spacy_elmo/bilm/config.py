@@ -59,7 +59,7 @@ class BiLMConfig(Settings):
 
     title = "biLM config:"
     filters: tuple[tuple[int, int], ...] = setting(kind=tuple[Filter, ...], max_length=MAX_FILTERS)
-    projection_dim: int = in_range(2, MAX_UNITS)
+    projection_dim: int = in_range(1, MAX_UNITS)
     dim: int = in_range(1, MAX_UNITS)
     n_layers: int = in_range(1, MAX_LAYERS, 1)
     char_dim: int = in_range(1, MAX_UNITS, 16)

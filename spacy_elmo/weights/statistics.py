@@ -129,7 +129,7 @@ def _whitening(model: BiLM, types: list[str]) -> tuple[np.ndarray, np.ndarray]:
     parts = [model.encode(types[i : i + 1000]) for i in range(0, len(types), 1000)]
     vectors = torch.cat(parts).double().cpu()
     mean = vectors.mean(dim=0)
-    values, directions = torch.linalg.eigh((vectors - mean).T.cov())
+    values, directions = torch.linalg.eigh(torch.atleast_2d((vectors - mean).T.cov()))
     used = values > max(MIN_VARIANCE * float(values.max()), 1e-12)
     directions, scales = directions[:, used], values[used].rsqrt()
     return mean.float().numpy(), ((directions * scales) @ directions.T).float().numpy()

@@ -77,7 +77,7 @@ def test_page_on_ray(texts) -> None:
         ray.shutdown()
     [expected] = Encoder(layers="top")(texts[:1])
     assert max_difference([flatten([row["vectors"]])], [expected]) <= TOLERANCE
-    table = parquet.read_table("means.parquet")
+    table = parquet.read_table("ray.parquet")
     assert table["id"].to_pylist() == [0, 1, 2]
     means = Encoder(level="documents")(texts)
     assert np.array_equal(flatten(table["vectors"].to_pylist()), means)

@@ -3,6 +3,8 @@ import pytest
 import torch
 from safetensors.torch import load, save
 
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.layout import STATISTICS
@@ -116,3 +118,10 @@ def test_damaged_statistics(weights, statistics, damage):
 
 def test_a_text_of_one_word():
     assert compute_statistics(None, IndexedSentences([["word"], ["word"]])) is None
+
+
+def test_a_biLM_of_one_unit():
+    model = BiLM(BiLMConfig(filters=((1, 4),), projection_dim=1, dim=1))
+    found = compute_statistics(model, IndexedSentences(SENTENCES))
+    vectors = model.encode(WORDS).detach().numpy()
+    assert np.std((vectors - found.word_mean) @ found.whitening, ddof=1) == pytest.approx(1)
