@@ -41,19 +41,17 @@ def without_tf32(device: torch.device) -> Iterator[None]:
     if device.type != "cuda":
         yield
         return
-    cudnn: Any = torch.backends.cudnn
-    has_kinds = hasattr(getattr(cudnn, "rnn", None), "fp32_precision")  # newer: one for each
-    switch, name = (cudnn.rnn, "fp32_precision") if has_kinds else (cudnn, "allow_tf32")
+    rnn: Any = torch.backends.cudnn.rnn
     with _lock:
-        _open.append(_open[0] if _open else getattr(switch, name))
-        setattr(switch, name, "ieee" if has_kinds else False)
+        _open.append(_open[0] if _open else rnn.fp32_precision)
+        rnn.fp32_precision = "ieee"
     try:
         yield
     finally:
         with _lock:
             before = _open.pop()
             if not _open:
-                setattr(switch, name, before)
+                rnn.fp32_precision = before
 
 
 def rounding(device: torch.device) -> tuple[torch.dtype | None, str]:
@@ -66,11 +64,7 @@ def rounding(device: torch.device) -> tuple[torch.dtype | None, str]:
     """
     is_autocast = torch.is_autocast_enabled(device.type)
     backend: Any = torch.backends.cuda if device.type == "cuda" else torch.backends.mkldnn
-    switch = getattr(getattr(backend, "matmul", None), "fp32_precision", None)
-    if switch is None:  # an older PyTorch
-        precision = torch.get_float32_matmul_precision()
-    else:
-        precision = {"tf32": "high", "bf16": "medium"}.get(switch, "highest")
+    precision = {"tf32": "high", "bf16": "medium"}.get(backend.matmul.fp32_precision, "highest")
     return torch.get_autocast_dtype(device.type) if is_autocast else None, precision
 
 

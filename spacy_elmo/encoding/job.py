@@ -73,7 +73,9 @@ def encode(
         ValueError: a setting is unknown or does not fit the others, the corpus, the weights or a
             library are missing, or there is something else at ``out``.
     """
-    out = Path(os.path.realpath(out))  # the machines of a cluster have other working directories
+    out = Path(os.path.abspath(out))  # the machines of a cluster have other working directories
+    if out.suffix == formats.PARQUET:
+        out = Path(os.path.realpath(out))  # a directory cannot take the place of a link
     formats.check_suffix(out)
     encoder, files = Encoder(**settings), RowFiles(str(corpus), tokenized, column)
     description, parts = Path(f"{out}.json"), Path(f"{out}.parts")

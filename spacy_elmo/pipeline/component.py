@@ -238,8 +238,7 @@ class Elmo(Tok2Vec):
                     readings.append(self._new_reading(part))
                 readings[-1].take(part, own, vectors)
         self._check_listeners(Tok2VecListener)
-        if self.tokenizer is not None:
-            self._check_words()
+        self._check_words()
         return readings
 
     def _check_words(self) -> None:
@@ -382,11 +381,12 @@ class Elmo(Tok2Vec):
         self.batch.close()
         if nlp is not None:  # spaCy links no disabled components, such as frozen ones in a training
             # A pipeline that sourced it may have given it another name.
-            self.name = next(name for name, pipe in nlp.components if pipe is self)
+            place = [pipe for _, pipe in nlp.components].index(self)
+            self.name = nlp.component_names[place]
             self.listener_map = {}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a conflict is an error below
-                for _, pipe in nlp.components[nlp.component_names.index(self.name) + 1 :]:
+                for _, pipe in nlp.components[place + 1 :]:
                     self.find_listeners(pipe)
         initialized = {*self.listener_map} if nlp is None else {*nlp.pipe_names}
         if {*self.listener_map} <= initialized:

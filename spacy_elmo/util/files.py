@@ -16,6 +16,7 @@ from typing import IO, Any, AnyStr
 WORKPLACE = ".spacy-elmo-new-"  # begins the names of directories in which files are written
 OLD = ".{}.spacy-elmo-old"  # name of a directory while it is replaced; what has it may be removed
 MAX_TEXT = 2**24  # characters of a JSON file or a document; in Python, JSON takes much more memory
+OF_THE_DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # errors that name no file
 OF_THE_MACHINE = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # errors that no file is to blame for
 
 
@@ -174,7 +175,7 @@ def _replacing(path: Path) -> Iterator[Path]:
         try:
             yield new
         except OSError as error:
-            if error.errno and not error.filename:  # as of a full disk
+            if error.errno in OF_THE_DISK and not error.filename:
                 error.filename = str(path)
             raise
         for each in filter(Path.is_file, (new, *new.rglob("*"))):

@@ -84,7 +84,7 @@ def other_format(setting: Sequence[str | Path]) -> ValueError:
     path = Path(paths[-1] if paths else "")
     name = Path(os.path.abspath(path)).stem or "weights"  # the working directory has one, too
     out = str(path.parent / f"{name}-converted")
-    is_half = len(paths) == 1 and path.is_file() and path.suffix != ".zip"
+    is_half = len(paths) == 1 and path.suffix in (".json", ".hdf5", ".h5")
     given = [str(path.parent)] if is_half else paths
     return WeightsNotFoundError(
         f"{' and '.join(map(repr, paths)) or 'An empty list'} is no directory with {CONFIG} and "

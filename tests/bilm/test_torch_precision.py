@@ -28,10 +28,7 @@ GPU = torch.device("cuda")
 
 def is_on() -> bool:
     """Whether cuDNN's LSTM computes in TensorFloat-32."""
-    try:
-        return cudnn.allow_tf32
-    except RuntimeError:  # there is a switch for each kind, and not all are the same
-        return cudnn.rnn.fp32_precision == "tf32"
+    return cudnn.rnn.fp32_precision == "tf32"
 
 
 @pytest.fixture(autouse=True)
@@ -62,9 +59,6 @@ def test_it_is_off_until_the_last_thread_has_ended() -> None:
     assert is_on()
 
 
-@pytest.mark.skipif(
-    not hasattr(torch.backends, "fp32_precision"), reason="this PyTorch has one switch for all"
-)
 @pytest.mark.parametrize("switch", ["", "cuda.matmul.", "mkldnn.", "mkldnn.matmul."])
 def test_text_is_read_whatever_switch_is_set(switch: str) -> None:
     """PyTorch's function for the older switch raises then."""

@@ -30,6 +30,7 @@ def test_an_output_that_is_full_or_closed(command: str, message: str) -> None:
     assert result.stderr == f"Cannot write the output: {message}\n"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
 def test_json_to_an_output_that_was_never_open() -> None:
     command = ["bash", "-c", f"{COMMAND} info en_sm --json >&-"]
     result = subprocess.run(command, capture_output=True, text=True)

@@ -80,7 +80,7 @@ def test_private_names_are_listed() -> None:
 
 SWITCHES = {
     "torch.set_num_threads": r"\.set_num_threads\(",
-    "cudnn.allow_tf32": r"setattr\(switch,",
+    "cudnn.rnn.fp32_precision": r"rnn\.fp32_precision = ",
     "mallopt": r"\.mallopt\(",
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": r"environ\.setdefault",
     "PATH": r"environ\[.*\] = (?!=)",
