@@ -193,8 +193,8 @@ def resumed_config(
             f"directory itself there, or remove the link."
         )
     # It needs no weights to start from, but its config still names them.
-    config = replace(config, paths=replace(config.paths, weights=before.paths.weights))
-    config = replace(config, model=config.model or before.model)
+    paths = replace(config.paths, weights=before.paths.weights)
+    config = replace(config, paths=paths, model=config.model or before.model)
     minutes, given = before.training.minutes, config.training
     if given.minutes not in (0, minutes):
         raise ValueError(
