@@ -3,6 +3,7 @@
 # make test-all   the same, with the tests that take long (marked `slow`); installs Ray and Spark too
 # make lint | unit | smoke   one of the checks
 # make tour       the notebook with the outputs that its cells have today
+# make wheels     a wheel for each system, from this one
 # make docs       the documentation as a site, in build/site
 # make fuzz       damaged files, for MINUTES=2
 # make clean      remove what the others made, the virtual environment too
@@ -40,6 +41,9 @@ INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_SLOW := $(VENV)/.installed-slow
 INSTALLED_DOCS := $(VENV)/.installed-docs
 METADATA := pyproject.toml constraints.txt spacy_elmo/about.py
+# The library in place is built again when its source is newer.
+KERNEL_BUILT := $(VENV)/.kernel
+KERNEL_SOURCE := setup.py $(wildcard spacy_elmo/bilm/kernel/*.[ch]) spacy_elmo/bilm/kernel/source.py
 
 MINUTES ?= 2
 
@@ -47,16 +51,16 @@ MINUTES ?= 2
 PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .NOTPARALLEL:
-.PHONY: help demo test test-all lint unit unit-all smoke docs fuzz clean
+.PHONY: help demo test test-all lint unit unit-all smoke wheels docs fuzz clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
-demo: $(INSTALLED)
+demo: $(INSTALLED) $(KERNEL_BUILT)
 	$(BIN)/python -m spacy elmo demo $(ARGS)
 
 .PHONY: tour
-tour: $(INSTALLED_DEV)
+tour: $(INSTALLED_DEV) $(KERNEL_BUILT)
 	$(BIN)/python docs/run_tour.py
 
 test: lint unit smoke
@@ -67,10 +71,10 @@ lint: $(INSTALLED_DEV)
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m mypy spacy_elmo
 
-unit: $(INSTALLED_DEV)
+unit: $(INSTALLED_DEV) $(KERNEL_BUILT)
 	$(PYTEST) -m "not slow" $(ARGS)
 
-unit-all: $(INSTALLED_SLOW)
+unit-all: $(INSTALLED_SLOW) $(KERNEL_BUILT)
 	$(PYTEST) $(ARGS)
 
 # The wheel is built from the source distribution, so that both are known to be whole.
@@ -80,11 +84,18 @@ smoke: $(INSTALLED_DEV)
 	$(BIN)/python -m twine check --strict dist/*
 	PIP_ARGS='$(TORCH_ARGS)' tests/smoke_wheel.sh $(BIN)/python dist/*.whl
 
+# A wheel for each system that PyTorch has wheels for, and one without the library, in dist/.
+TARGETS = $(shell $(BIN)/python -c 'from runpy import run_path; print(*run_path("setup.py")["TARGETS"])')
+
+wheels: $(INSTALLED_DEV)
+	for target in $(TARGETS) any; do \
+		SPACY_ELMO_TARGET=$$target $(BIN)/python -m build --wheel --no-isolation --outdir dist . || exit 1; done
+
 docs: $(INSTALLED_DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo "Open build/site/index.html"
 
-fuzz: $(INSTALLED_DEV)
+fuzz: $(INSTALLED_DEV) $(KERNEL_BUILT)
 	$(BIN)/python benchmarks/reliability/hostile.py --minutes $(MINUTES) $(ARGS)
 
 clean:
@@ -110,6 +121,10 @@ $(INSTALLED_DEV): $(MADE) $(METADATA)
 
 $(INSTALLED_SLOW): $(INSTALLED_DEV)
 	$(PIP_INSTALL) --editable '.[dev,test-slow]'
+	touch $@
+
+$(KERNEL_BUILT): $(MADE) $(KERNEL_SOURCE)
+	$(BIN)/python setup.py
 	touch $@
 
 $(INSTALLED_DOCS): $(MADE) $(METADATA)

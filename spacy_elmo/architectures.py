@@ -35,8 +35,6 @@ def Elmo(
     batch_words: int = 4096,
     learn_rate_factor: float = 1.0,
     cache_mb: int = 1024,
-    precision: str = "float32",
-    compiled: bool = False,
     threads: Optional[int] = None,
     mix: Optional[Model[List[Floats3d], List[Floats2d]]] = None,
 ) -> Model[List[Doc], List[Floats2d]]:

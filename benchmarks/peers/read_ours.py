@@ -1,4 +1,4 @@
-"""Reads with spacy-elmo; see `reader`. Further options: --precision bfloat16, --compiled 1."""
+"""Reads with spacy-elmo; see `reader`. Further option: --int8 1."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import numpy as np
 import reader
 import torch
 
+from spacy_elmo.bilm.int8 import round_gates
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import WEIGHTS
 
 
 def load(weights: Path, batch_size: int) -> reader.Read:
-    bilm = load_bilm(weights).set_precision(options.precision, bool(options.compiled))
+    bilm = load_bilm(weights)
+    if options.int8:
+        round_gates(bilm)
 
     @torch.inference_mode()
     def read(batch: reader.Batch) -> list[np.ndarray]:
@@ -30,7 +33,6 @@ def find(weights: Path) -> Path:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--precision", default="float32")
-    parser.add_argument("--compiled", type=int, default=0)
+    parser.add_argument("--int8", type=int, default=0)
     options, sys.argv[1:] = parser.parse_known_args()
     reader.run("spacy-elmo", load, find)

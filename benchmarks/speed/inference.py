@@ -1,7 +1,7 @@
 """Words per second of the component over real sentences, and how long one short text takes.
 
     python benchmarks/speed/inference.py TEXT [--weights en_sm] [--words 50000]
-        [--threads 1 2] [--runs 5] [--precision bfloat16] [--compiled]
+        [--threads 1 2] [--runs 5]
 
 TEXT is any UTF-8 text, a paragraph a line, also .gz or .xz. It is tokenized first; then the
 component's `pipe` reads the Docs in each run once with an empty word cache ("first") and once more
@@ -66,20 +66,19 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=50_000)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--precision", default="float32")
-    parser.add_argument("--compiled", action="store_true")
     arguments = parser.parse_args()
 
     docs = read_docs(arguments.text, arguments.words)
     n_words = sum(len(doc) for doc in docs)
     short = [doc[:TOKENS].as_doc() for doc in docs if len(doc) >= TOKENS][:200]
     n_types = len({token.orth for doc in docs for token in doc})
-    model = {name: getattr(arguments, name) for name in ("weights", "precision", "compiled")}
     components, bilms = {}, {}
     rows: dict[tuple[str, int], list[float]] = {}
     latency: dict[int, list[float]] = {}
     for n in arguments.threads:
-        elmo = spacy.blank("en").add_pipe("elmo", config={"model": {**model, "threads": n}})
+        elmo = spacy.blank("en").add_pipe(
+            "elmo", config={"model": {"weights": arguments.weights, "threads": n}}
+        )
         list(elmo.pipe(docs[:200]))  # PyTorch's own start
         components[n], bilms[n] = elmo, elmo.model.get_ref("bilm").shims[0].bilm.model
     for _ in range(arguments.runs):
@@ -91,8 +90,7 @@ def main() -> None:
             latency.setdefault(n, []).extend(seconds_of(partial(elmo, doc)) for doc in short)
 
     print(f"{arguments.text.name}: {n_words:,} words, {n_types:,} distinct, {len(docs):,} Docs")
-    settings = ", ".join(f"{name} {value}" for name, value in model.items())
-    print(f"{settings}; {machine()}; median of {arguments.runs} runs\n")
+    print(f"weights {arguments.weights}; {machine()}; median of {arguments.runs} runs\n")
     print("| pass | threads | words/s |\n|---|---|---|")
     for (name, n), seconds in rows.items():
         print(f"| {name} | {n} | {n_words / statistics.median(seconds):,.0f} |")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from torch.nn import functional as F
 from .characters import N_CHARACTERS, CharacterIds
 from .config import BiLMConfig
 from .sentence_batches import to_device
-from .torch_precision import in_rows
 
 FEATURES_AT_ONCE = 2**21  # 8 MiB of them in float32, near what a core's cache holds
 ON_GPU = 64  # times as many there
@@ -66,7 +64,7 @@ class CharCNN(nn.Module):
 
     def project(self, features: torch.Tensor) -> torch.Tensor:
         """Features of words to vectors ``(n_words, projection_dim)``."""
-        x = features if self.projection is None else in_rows(self.projection, features)
+        x = features if self.projection is None else self.projection(features)
         return x.to(self.embedding.weight.dtype)  # under autocast
 
     def read_characters(self, char_ids: torch.Tensor) -> torch.Tensor:
@@ -75,7 +73,7 @@ class CharCNN(nn.Module):
         maxima = self._maxima(char_ids, weight)  # in half precision under autocast
         x = self.activation(maxima + bias.to(maxima.dtype))  # (n_words, n_filters)
         for highway in self.highways:
-            x = in_rows(highway, x)
+            x = highway(x)
         return x
 
     def _maxima(self, char_ids: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -111,7 +109,7 @@ class CharCNN(nn.Module):
         char_ids = F.pad(char_ids, (0, longest - 1 if is_full else 0), value=self.to_ids.padding)
         windows = char_ids.unfold(1, longest, 1)  # (n_words, n_windows, longest)
         rows = self.embedding(windows.flatten(0, 1) - 1).flatten(1)
-        x = in_rows(partial(F.linear, weight=weight), rows).unflatten(0, windows.shape[:2])
+        x = F.linear(rows, weight).unflatten(0, windows.shape[:2])
         if is_full:
             beyond = np.arange(n_positions)[:, np.newaxis] + self.widths > n_positions
             x = x.masked_fill(to_device(beyond, x.device), -torch.inf)

@@ -12,7 +12,6 @@ from pydantic import Field
 from ..util.settings import Settings, above_zero, in_range, one_of, setting
 
 INITIAL_STATES = ("zero", "warm")
-PRECISIONS = ("float32", "bfloat16", "auto")  # of what is computed without gradients
 # Of Unicode normalization. Lower case keeps these, but not the compatibility forms.
 FORMS = ("NFC", "NFD")
 DICTIONARIES = ("n_characters", "n_words", "vector_dim")  # sizes, of a char_word_cnn alone
@@ -21,7 +20,6 @@ MAX_LAYERS = MAX_FILTERS = 1000
 MAX_UNITS = 2**20  # of any vector inside
 MAX_CHARACTERS = 2**16
 MAX_NUMBERS = 2**28  # of a matrix in the char-CNN, 1 GiB in float32
-LARGE_LAYER = 2**24  # weights, 64 MiB in float32: more than a core's caches hold
 MAX_WORDS = 2**31 - 4  # a table's word ids are 32-bit integers
 
 Filter = tuple[
@@ -50,6 +48,8 @@ class BiLMConfig(Settings):
         lower_capitals: read a sentence in capitals, of three words at least, in lower case.
         token_encoder: computes x_k of a word: ``"char_cnn"`` from its bytes, ``"char_word_cnn"``
             from characters and words of dictionaries, as in ELMoForManyLangs.
+        int8: the weights of the LSTMs' gates are whole numbers times a scale for each row, see
+            `spacy_elmo.bilm.int8`; on a CPU, without gradients, their inputs are rounded, too.
         n_characters, n_words, vector_dim: entries of these dictionaries, and the size of a word's
             vector; None for a char-CNN of bytes.
 
@@ -73,6 +73,7 @@ class BiLMConfig(Settings):
     unicode_normalization: str | None = setting(None, kind=Literal[FORMS] | None)
     lower_capitals: bool = False
     token_encoder: str = one_of("char_cnn", "char_word_cnn")
+    int8: bool = False
     n_characters: int | None = in_range(1, MAX_WORDS, None)
     n_words: int | None = in_range(1, MAX_WORDS, None)
     vector_dim: int | None = in_range(1, MAX_UNITS, None)
@@ -150,11 +151,6 @@ class BiLMConfig(Settings):
         """Weights of an LSTM layer, of both directions."""
         P, D = self.projection_dim, self.dim
         return 2 * (4 * D * (2 * P + 1) + (D * P if self.projects_cells else 0))
-
-    @cached_property
-    def has_large_layers(self) -> bool:
-        """True if threads that read one layer should share it, not each read all of it."""
-        return self.layer_size > LARGE_LAYER
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types, for ``config.json``; a char-CNN of bytes is not named."""

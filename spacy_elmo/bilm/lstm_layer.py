@@ -8,13 +8,12 @@ Per direction (Peters et al. 2018, §3.4; Sak et al. 2014 for the projection)::
 
 The directions never exchange anything; they share only the batch they are computed in.
 
-Three ways compute this, in one file each, and `choose` takes the first that applies:
+`BiLM.parts` picks the kernel (``kernel/``) where no gradient is needed on a CPU. Everything else is
+computed by one of these, of which `choose` takes the first that applies:
 
-1. ``kernel/lstm.py``: a compiled kernel, where it is wanted (``compiled``), on a CPU, in float32,
-   for sizes that it can divide into blocks. With gradients or without.
-2. ``lstm_onednn.py``: oneDNN's products with weights that are packed once. Without gradients, on a
-   CPU, for weights that stay the same over many batches.
-3. ``lstm_pytorch.py``: PyTorch's operators, for everything else; on a GPU that of cuDNN for a
+1. ``compiled/lstm.py``: a kernel compiled for this CPU, for training on it where that is wanted
+   (``compiled``), for sizes that it can divide into blocks.
+2. ``lstm_pytorch.py``: PyTorch's operators, for everything else; on a GPU that of cuDNN for a
    whole LSTM, where nothing is clipped and no product rounded.
 
 A way is made from `LSTMWeights`, and called with what `LSTMLayer.forward` is called with.
@@ -27,9 +26,8 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from .compiled.lstm import BLOCK, CompiledLSTM, load_kernel
 from .config import BiLMConfig
-from .kernel.lstm import BLOCK, KernelLSTM, load_kernel
-from .lstm_onednn import OneDNNLSTM
 from .lstm_pytorch import CuDNNLSTM, OperatorLSTM
 from .lstm_weights import LSTMWeights
 from .sentence_batches import Packing
@@ -91,13 +89,12 @@ class LSTMLayer(nn.Module):
         return LSTMWeights(*tensors, config.cell_clip, config.proj_clip)
 
 
-def choose(layer: LSTMLayer, dtype: torch.dtype, is_kept: bool = False) -> Way:
+def choose(layer: LSTMLayer, dtype: torch.dtype) -> Way:
     """The way in which a layer is computed; see above.
 
     Args:
         layer: its settings and weights, as they are now.
         dtype: of the operands of matrix products. All else is computed in the type of the inputs.
-        is_kept: for many batches without gradients, so that packing the weights pays.
     """
     config, weights, weight = layer.config, layer.weights(), layer.weight_ih
     is_plain, is_bfloat16 = dtype == weight.dtype, dtype == torch.bfloat16
@@ -112,10 +109,5 @@ def choose(layer: LSTMLayer, dtype: torch.dtype, is_kept: bool = False) -> Way:
         is_medium = is_plain and rounding(weight.device)[1] == "medium"
         is_rounded = is_bfloat16 or (is_medium and has_fast_bfloat16())
         if kernel := load_kernel(is_rounded):
-            return KernelLSTM(weights, kernel, is_rounded, is_kept)
-    if is_kept and torch.backends.mkldnn.is_available():
-        # Packed weights take as much memory again, which is much in float32 for large layers.
-        has_bfloat16 = torch.ops.mkldnn._is_mkldnn_bf16_supported()
-        if has_bfloat16 if is_bfloat16 else not config.has_large_layers:
-            return OneDNNLSTM(weights, dtype)
+            return CompiledLSTM(weights, kernel, is_rounded)
     return OperatorLSTM(weights, dtype)

@@ -13,14 +13,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..util.settings import check_choice
 from ..util.threads import results_ahead, steady_threads, threads_for
 from .char_cnn import CharCNN
 from .char_word_cnn import CharWordCNN
-from .config import PRECISIONS, BiLMConfig
-from .lstm_layer import LSTMLayer, Way, choose
+from .config import BiLMConfig
+from .kernel.library import Kernel, load_kernel
+from .kernel.lstm import KernelLSTM
+from .kernel.words import KernelCharCNN
+from .lstm_layer import LSTMLayer, Way
 from .sentence_batches import IndexedSentences, Packing, id_tensor, to_device
-from .torch_precision import has_fast_bfloat16, rounding
+from .torch_precision import rounding
 from .word_cache import WordCache
 
 Derived = TypeVar("Derived")
@@ -58,7 +60,6 @@ class BiLM(nn.Module):
     def __init__(self, config: BiLMConfig, dropout: float = 0.0, compiled: bool = False):
         super().__init__()
         self.config, self.dropout = config, dropout
-        self.precision = PRECISIONS[0]
         self.n_threads: int | None = None
         self.generator: torch.Generator | None = None
         self._derived: dict[Hashable, tuple[int, Any]] = {}
@@ -120,50 +121,19 @@ class BiLM(nn.Module):
         memo |= {id(buffer): buffer.detach() for buffer in self.buffers()}
         return deepcopy(self, memo)
 
-    def set_precision(self, precision: str, compiled: bool = False) -> BiLM:
-        """Choose how vectors are computed where no gradient is needed; it is not saved.
-
-        Args:
-            precision: ``"float32"``, exact; or ``"bfloat16"``: on a CPU, matrix products take
-                operands of 8 significant bits, which some CPUs multiply faster; or ``"auto"``,
-                bfloat16 on these, see `has_fast_bfloat16`. The weights are converted at the first
-                use, and take half as much memory again. A GPU computes in float32 all the same.
-            compiled: see `LSTMLayer`; it also holds for gradients. Without them, the weights are
-                packed at the first use, and take as much memory again.
-
-        Raises:
-            ValueError: it is none of these.
-        """
-        check_choice("The precision", precision, PRECISIONS)
-        if precision == "auto":
-            precision = "bfloat16" if has_fast_bfloat16() else "float32"
-        self.precision = precision
-        for layer in self.lstm:
-            layer.compiled = compiled
-        self.clear_caches()
-        return self
-
     def parts(self) -> tuple[Encode, Sequence[Way]]:
-        """Token encoder and LSTM layers as they compute now, converted where that helps."""
-        autocast, float32 = rounding(self.device)
-        is_plain = self.training or torch.is_grad_enabled() or self.device.type != "cpu"
-        if self.precision == "float32":
-            # Where PyTorch's own settings round products, the layers choose their operands.
-            is_plain |= autocast is not None or float32 == "medium"
-        if is_plain or self.lstm[0].bias.dtype != torch.float32:
+        """Token encoder and LSTM layers as they compute now: on a CPU, where no gradient is needed,
+        those of the kernel, with weights that are packed once."""
+        kernel = None
+        if self.device.type == "cpu" and not torch.is_grad_enabled():
+            kernel = load_kernel() if self.lstm[0].bias.dtype == torch.float32 else None
+        if kernel is None:
             return self.char_cnn, list(self.lstm)
-        return self.derived("parts", self._convert)
+        return self.derived(("parts", kernel), lambda: self._pack(kernel))
 
-    def _convert(self) -> tuple[Encode, Sequence[Way]]:
-        encoder, dtype = self.char_cnn, getattr(torch, self.precision)
-        if dtype == torch.bfloat16:
-            encoder = deepcopy(encoder).bfloat16()
-
-        def encode(ids: torch.Tensor) -> torch.Tensor:
-            with torch.autocast(ids.device.type, enabled=False):  # the weights have their type
-                return encoder(ids).float()
-
-        return encode, [choose(layer, dtype, is_kept=True) for layer in self.lstm]
+    def _pack(self, kernel: Kernel) -> tuple[Encode, Sequence[Way]]:
+        layers = [KernelLSTM(layer.weights(), kernel, self.config.int8) for layer in self.lstm]
+        return KernelCharCNN(self.char_cnn, kernel), layers
 
     @property
     def word_cache(self) -> WordCache:
@@ -210,17 +180,18 @@ class BiLM(nn.Module):
         if sentences is None:
             sentences = [line.split() for line in PASSAGE.read_text("utf-8").splitlines()]
         n_streams = min(N_STREAMS, len(sentences))
-        # Exact, as it may be saved with the weights. Other threads may read meanwhile: the copy
-        # shares the weights, but has settings of its own.
+        # Other threads may read meanwhile: the copy shares the weights, but has a mode of its own.
         model = copy(self)
-        model.training, model.precision = False, "float32"
+        model.training = False
         h, c = (part.repeat(1, 1, n_streams, 1) for part in model.initial_state("zero"))
         with torch.autocast(model.device.type, enabled=False):
             for start in range(0, len(sentences), n_streams):
                 part = sentences[start : start + n_streams]
                 n = len(part)
                 _, (h[:, :, :n], c[:, :, :n]) = model.read(part, (h[:, :, :n], c[:, :, :n]))
-        return h.mean(dim=2, keepdim=True), c.mean(dim=2, keepdim=True)
+        # Added one after another, so that the sum is the same on every CPU.
+        h, c = (sum(part.split(1, dim=2)) / n_streams for part in (h, c))
+        return h, c
 
     def forward(
         self,
@@ -340,12 +311,10 @@ class BiLM(nn.Module):
         return results, ends
 
     def _is_divisible(self) -> bool:
-        """Return whether several threads may read sentences: without gradients, on a CPU, and as
-        they would under settings that PyTorch has for each thread. Products with large weights are
-        divided instead, which is faster."""
-        if self.config.has_large_layers or self.device.type != "cpu":
-            return False
-        return not torch.is_grad_enabled() and rounding(self.device)[0] is None
+        """Return whether several threads may read sentences: without gradients, on a CPU, and
+        outside autocast, which PyTorch enables for a thread alone."""
+        is_plain = not torch.is_grad_enabled() and rounding(self.device)[0] is None
+        return is_plain and self.device.type == "cpu"
 
 
 def drop_out(x: torch.Tensor, rate: float, generator: torch.Generator | None) -> torch.Tensor:

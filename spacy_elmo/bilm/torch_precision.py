@@ -1,32 +1,24 @@
-"""How PyTorch rounds: TensorFloat-32, autocast, products in float32 and their numbers of rows.
+"""How PyTorch rounds: TensorFloat-32, autocast, products in float32.
 
 PyTorch lets cuDNN compute in TensorFloat-32 by default, which has the 10-bit mantissa of half
 precision: layers would differ from a CPU's by 1e-3. Around our own passes cuDNN's LSTM therefore
 computes in float32. Plain matrix products do so by default; whether they may be faster is the
 user's choice (``torch.set_float32_matmul_precision``, ``matmul_precision`` in a pretraining
 config), and so is mixed precision.
-
-MKL rounds products of fewer than four float32 rows otherwise than others, and divides rows among
-threads: a word that is read alone would differ from the same word among others. And oneDNN
-compiles a product for each number of rows and keeps 1,024 of them: the memory of a long job would
-grow by a gigabyte.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-import numpy as np
 import torch
-from torch.nn import functional as F
 
-ROWS = 8  # a product has a multiple of it; four would do here, other CPUs may need more
 _lock = Lock()  # nobody waits for it in a forked process, where CUDA cannot be used
 _open: list[Any] = []  # for each context that is open, what the user has set
 
@@ -82,21 +74,3 @@ def has_fast_bfloat16() -> bool:
     features = cpu_features()
     avx512 = "avx512_bf16" in features and "GenuineIntel" not in features
     return avx512 or not features.isdisjoint({"amx_bf16", "bf16"})
-
-
-def round_up(n_rows: Any, fewest: int = 0) -> Any:
-    """One of sixteen numbers in an octave, by a sixteenth larger at most, or the fewest.
-
-    Args:
-        n_rows: a number, or an array of them.
-        fewest: see above.
-    """
-    step = 2 ** np.maximum(0, np.frexp(n_rows)[1] - 5)  # of numbers with so many binary digits
-    return np.maximum(fewest, n_rows + -n_rows % step)
-
-
-def in_rows(layer: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-    """The output of a layer for the rows of ``x``, computed on a CPU with some rows more."""
-    n_rows = len(x)
-    n_more = 0 if x.is_cuda else int(round_up(n_rows + -n_rows % ROWS, ROWS)) - n_rows
-    return layer(F.pad(x, (0, 0, 0, n_more)))[:n_rows]

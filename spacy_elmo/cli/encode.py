@@ -18,8 +18,6 @@ def encode_cli(
     layers: Annotated[str, typer.Option("--layers", help="mix (of all layers, as in doc.tensor), top or all")] = "mix",
     level: Annotated[str, typer.Option("--level", help="tokens, sentences or documents: what a vector belongs to. The last two are means of the words")] = "tokens",
     dtype: Annotated[str, typer.Option("--dtype", help="float32 or float16")] = "float32",
-    precision: Annotated[str | None, typer.Option("--precision", help="float32 (the default), bfloat16: faster on some CPUs, with small rounding errors, or auto: bfloat16 on these. A pipeline has its own")] = None,
-    compiled: options.Compiled = False,
     lang: options.TokenizerLang = None,
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces. Shards that `elmo tokenize` has written are recognized without it")] = False,
     column: options.Column = None,
@@ -56,7 +54,7 @@ def encode_cli(
         summary = encode(
             corpus, out,
             weights=weights, pipeline=pipeline, layers=layers, level=level,
-            dtype=dtype, precision=precision, compiled=compiled, lang=lang, tokenized=tokenized,
+            dtype=dtype, lang=lang, tokenized=tokenized,
             column=column, n_process=n_process, resume=resume, force=force, ray=ray, quiet=quiet,
         )  # fmt: skip
     text = f"{summary.n_vectors:,} vectors in {summary.n_rows:,} rows"

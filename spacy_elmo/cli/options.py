@@ -19,8 +19,6 @@ TextLang = Annotated[str, typer.Option("--lang", "-l", help="Language of the tex
 TokenizerLang = Annotated[str | None, typer.Option("--lang", "-l", help="Language of the text (default: the language of the weights)")]
 GpuId = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU")]
 Code = Annotated[Path | None, typer.Option("--code", "-c", help="Python file with code of your own (registered functions) to be imported")]
-Precision = Annotated[str, typer.Option("--precision", help="float32, bfloat16: faster on some CPUs, with small rounding errors, or auto: bfloat16 on these")]
-Compiled = Annotated[bool, typer.Option("--compiled", help="Compute the LSTM layers with a kernel that is compiled for this CPU at its first use (needs the extra [compile] and AVX-512; without them a warning, and the usual operators)")]
 Column = Annotated[str | None, typer.Option("--column", help="Key of JSONL that has the texts (default: text)")]
 Processes = Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes, at most one for each processor; each computes on one core")]
 Json = Annotated[bool, typer.Option("--json", "-j", help="Output JSON")]

@@ -22,8 +22,6 @@ def perplexity_cli(
     column: options.Column = None,
     vocab: Annotated[Path | None, typer.Option("--vocab", help="File of words, one per line, to restrict the vocabulary of the head to. All other words count as <UNK>, with the sum of their probabilities. To compare heads with different vocabularies, give the words that both have", dir_okay=False)] = None,
     lang: options.TokenizerLang = None,
-    precision: options.Precision = "float32",
-    compiled: options.Compiled = False,
     gpu_id: options.GpuId = -1,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -50,7 +48,7 @@ def perplexity_cli(
         device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
         found = find_weights(weights)
         head, words = load_head(found)
-        model = found.load().set_precision(precision, compiled)
+        model = found.load()
         if vocab is not None:
             read = model.char_cnn.to_ids.read
             known = [read([word])[0] for word in read_words(vocab) if word]

@@ -14,8 +14,6 @@ def predict_cli(
     top: Annotated[int, typer.Option("--top", "-n", min=1, help="Number of words for each blank")] = 10,
     weights: options.WeightsName = "en_sm",
     lang: options.TokenizerLang = None,
-    precision: options.Precision = "float32",
-    compiled: options.Compiled = False,
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """
@@ -38,7 +36,7 @@ def predict_cli(
                 f"The text {text!r} has no blank: write ___ (three underscores, set off by spaces "
                 f"or punctuation) for each word to predict."
             )
-        lm = LanguageModel.load(found, precision, compiled)
+        lm = LanguageModel.load(found)
         data: list[dict[str, Any]] = []
         for blank in blanks:
             filled = lm.fill(blank.words, blank.place, top)

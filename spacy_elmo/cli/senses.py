@@ -22,8 +22,6 @@ def senses_cli(
     column: options.Column = None,
     most_contexts: Annotated[int, typer.Option("--max-contexts", min=3, help="Stop reading the corpus after as many contexts")] = MOST_ITEMS,
     n_senses: Annotated[int | None, typer.Option("--senses", "-s", min=1, help="Number of groups (default: the one with the best silhouette, at most 8)")] = None,
-    precision: options.Precision = "float32",
-    compiled: options.Compiled = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:  # fmt: skip
@@ -48,8 +46,8 @@ def senses_cli(
             check_output(output)
         found = find_senses(
             word, corpus, weights=weights, lang=lang, tokenized=tokenized, column=column,
-            most_contexts=most_contexts, n_senses=n_senses, precision=precision,
-            compiled=compiled, quiet=quiet,
+            most_contexts=most_contexts, n_senses=n_senses,
+            quiet=quiet,
         )  # fmt: skip
         if output is not None:
             draw_senses(found, output=output)

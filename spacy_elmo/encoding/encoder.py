@@ -58,8 +58,6 @@ class Encoder(Settings):
     level: str = one_of("tokens", "sentences", "documents")
     dtype: str = one_of("float32", "float16")
     lang: str | None = None
-    precision: str | None = None
-    compiled: bool = False
 
     def __post_init__(self) -> None:
         for name in ("weights", "pipeline"):
@@ -67,7 +65,7 @@ class Encoder(Settings):
                 object.__setattr__(self, name, str(path))
         refuse_lists(self.weights)
         super().__post_init__()
-        for name in ("weights", "lang", "precision", "compiled"):
+        for name in ("weights", "lang"):
             if self.pipeline is not None and getattr(self, name) != getattr(Encoder, name):
                 raise ValueError(f"The pipeline has a setting {name} of its own: drop --{name}.")
 
@@ -88,8 +86,7 @@ class Encoder(Settings):
     def _nlp(self) -> Language:
         if self.pipeline is None:
             nlp = blank_pipeline(find_weights(self.weights), self.lang)
-            precision = self.precision or "float32"
-            model = {"weights": self.weights, "precision": precision, "compiled": self.compiled}
+            model = {"weights": self.weights}
             nlp.add_pipe("elmo", config={"model": model})
         else:
             nlp = spacy.load(self.pipeline)

@@ -84,20 +84,18 @@ class LanguageModel:
 
     @classmethod
     @threads_for(0)
-    def load(
-        cls, weights: Setting, precision: str = "float32", compiled: bool = False
-    ) -> LanguageModel:
+    def load(cls, weights: Setting) -> LanguageModel:
         """The language model that a ``weights`` setting names.
 
         Args:
-            weights, precision, compiled: see `find_weights` and `BiLM.set_precision`.
+            weights: see `find_weights`.
 
         Raises:
             ValueError: there are no such weights, they are damaged, or they have no head.
         """
         found = find_weights(weights)
         head, vocab = load_head(found)  # first: without one, the biLM need not be loaded
-        return cls(found.load().set_precision(precision, compiled), head, vocab, found.card())
+        return cls(found.load(), head, vocab, found.card())
 
     def save(self, path: str | Path) -> None:
         """Write what `load` reads into a directory, which is made if it is not there."""

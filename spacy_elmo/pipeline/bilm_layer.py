@@ -132,7 +132,6 @@ class LazyBiLM(nn.Module):
         """Use these weights, as the settings say."""
         self.config, self.card = self._fitting(model.config), card
         self.statistics = statistics
-        model.set_precision(self.settings.precision, self.settings.compiled)
         model.n_threads = self.settings.threads
         self._model = model.to(self.device)
         self.unfreeze_top(None)
@@ -157,7 +156,7 @@ class LazyBiLM(nn.Module):
                 model.train(torch.is_grad_enabled())
             given = model.initial_state(settings.initial_state), settings.batch_words
             if self.cache.is_on and not model.training:
-                version = weights_version(model), model.precision, rounding(self.device)
+                version = weights_version(model), rounding(self.device)
                 layers = self.cache.lookup(sentences, lambda s: model.read(s, *given)[0], version)
             else:
                 layers, _ = model.read(sentences, *given)

@@ -292,8 +292,7 @@ class Elmo(Tok2Vec):
         """A cache and autocast are of one thread, and a stream of single Docs may wait for each."""
         bilm = self.bilm
         is_plain = bilm.device.type == "cpu" and rounding(bilm.device)[0] is None
-        has_more_to_do = bilm.cache.is_on or bilm.config.has_large_layers
-        return is_plain and batch_size > 1 and not has_more_to_do
+        return is_plain and batch_size > 1 and not bilm.cache.is_on
 
     def set_annotations(self, docs: Sequence[Doc], readings: Sequence[Reading]) -> None:
         """Write what `predict` has read to Docs: vectors, and what is stored or compared."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from ..bilm.config import INITIAL_STATES, PRECISIONS
+from ..bilm.config import INITIAL_STATES
 from ..text.segments import SEGMENTS
 from ..util.settings import Settings, above_zero, at_least, below_one, in_range, one_of, setting
 from ..weights.find import refuse_lists
@@ -36,12 +36,6 @@ class BiLMSettings(Settings):
         learn_rate_factor: factor of the learning rate for the biLM; without effect if it is frozen.
         cache_mb: megabytes of layers to cache while something is trained on a frozen biLM, so
             that it reads each sentence of the training once; 0 for no cache.
-        precision: how vectors are computed: ``"float32"``, exact; ``"bfloat16"``, faster on some
-            CPUs; or ``"auto"``, see `BiLM.set_precision`. Training a biLM that is not frozen takes
-            float32.
-        compiled: compute the LSTM layers on a CPU with a kernel that is compiled at its first use
-            on a machine, which takes a minute, a C++ compiler, the extra ``[compile]`` and AVX-512.
-            Where one of these is missing, warn and compute without it.
         threads: how many threads the biLM computes on; null for OMP_NUM_THREADS or
             MKL_NUM_THREADS if one is set, else one for small products and PyTorch's number for
             large ones; ``nlp.pipe`` divides texts among threads. A worker process takes one.
@@ -60,8 +54,6 @@ class BiLMSettings(Settings):
     batch_words: int = at_least(1)
     learn_rate_factor: float = above_zero()
     cache_mb: int = at_least(0)
-    precision: str = one_of(*PRECISIONS)
-    compiled: bool
     threads: int | None = in_range(1, 1024)
 
     def __post_init__(self) -> None:

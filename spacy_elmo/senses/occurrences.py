@@ -109,8 +109,6 @@ def find_senses(
     column: str | None = None,
     most_contexts: int = MOST_ITEMS,
     n_senses: int | None = None,
-    precision: str = "float32",
-    compiled: bool = False,
     quiet: bool = False,
 ) -> Senses:
     """Find the contexts of a word in a corpus, and group them.
@@ -124,7 +122,6 @@ def find_senses(
         column: key of the texts in JSONL.
         most_contexts: end the search after as many.
         n_senses: number of groups; None: chosen by the silhouette, see `clusters.divide`.
-        precision, compiled: see `BiLM.set_precision`.
         quiet: show no progress.
 
     Raises:
@@ -132,7 +129,7 @@ def find_senses(
             groups; that is below 1; or the corpus or the weights cannot be read.
     """
     import_extra("sklearn", "viz", "senses are grouped by scikit-learn", f"'{word}'")
-    encoder = Encoder(weights, lang=lang, precision=precision, compiled=compiled)
+    encoder = Encoder(weights, lang=lang)
     nlp, encoder.elmo.store = encoder.nlp, ["layers"]
     rows, word = RowFiles(corpus, tokenized, column), word.strip()
     with ProgressBar("sentences", quiet=quiet) as bar:

@@ -20,7 +20,7 @@ def text(tmp_path: Path) -> Path:
 
 def test_inference(run: Run, text: Path, tmp_path: Path) -> None:
     weights = write_weights(tmp_path / "weights")
-    few = ("--precision", "bfloat16", "--threads", 1, "--words", 20, "--runs", 1)
+    few = ("--threads", 1, "--words", 20, "--runs", 1)
     assert "| warm |" in run("inference", text, "--weights", weights, *few)
 
 

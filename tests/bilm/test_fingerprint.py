@@ -40,7 +40,6 @@ def test_the_same_weights(tmp_path: Path) -> None:
         model.share_weights(),
         deepcopy(model).half(),
         deepcopy(model).double(),
-        deepcopy(model).set_precision("bfloat16", compiled=True),
     ]
     assert {fingerprint(copied) for copied in copies} == {expected}
     model.initial_state("warm")  # computed from the weights at its first use

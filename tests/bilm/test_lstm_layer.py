@@ -8,10 +8,11 @@ import torch
 from torch.autograd import gradcheck
 
 from spacy_elmo.bilm import lstm_pytorch
+from spacy_elmo.bilm.compiled.lstm import CompiledLSTM
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.kernel.library import load_kernel
 from spacy_elmo.bilm.kernel.lstm import KernelLSTM
 from spacy_elmo.bilm.lstm_layer import LSTMLayer, choose
-from spacy_elmo.bilm.lstm_onednn import OneDNNLSTM
 from spacy_elmo.bilm.lstm_pytorch import CuDNNLSTM, OperatorLSTM
 from spacy_elmo.bilm.sentence_batches import Packing
 
@@ -97,8 +98,7 @@ WAYS = {  # made of a layer, and how far from the operators with gradients
     "operators, few tokens at once": (partial(choose, dtype=torch.float32), 1e-6),
     "operators, bfloat16": (lambda layer: OperatorLSTM(layer.weights(), torch.bfloat16), 1e-2),
     "cuDNN's": (lambda layer: CuDNNLSTM(layer.weights()), 1e-6),
-    "oneDNN": (partial(choose, dtype=torch.float32, is_kept=True), 1e-6),
-    "oneDNN, bfloat16": (partial(choose, dtype=torch.bfloat16, is_kept=True), 1e-2),
+    "kernel": (lambda layer: KernelLSTM(layer.weights(), load_kernel()), 1e-6),
 }
 
 
@@ -110,6 +110,8 @@ def test_all_ways_compute_the_same_without_gradients(
 ):
     if name == "cuDNN's" and (cell_clip or proj_clip):
         pytest.skip("it has no clips")
+    if name == "kernel" and load_kernel() is None:
+        pytest.skip("there is no kernel")
     dtype = torch.float64 if name.endswith("64") else torch.float32
     layer = make_layer(projects, cell_clip, proj_clip, scale=0.3).to(dtype)
     x, h0, c0 = (tensor.detach().to(dtype) for tensor in make_inputs(layer))
@@ -128,22 +130,19 @@ def test_all_ways_compute_the_same_without_gradients(
 
 
 @pytest.mark.parametrize(
-    ("settings", "is_kept", "way"),
+    ("settings", "way"),
     [
-        ({}, False, OperatorLSTM),
-        ({}, True, OneDNNLSTM),
-        ({"dim": 2**14, "projection_dim": 2**9}, True, OperatorLSTM),  # large
-        ({"compiled": True}, True, OneDNNLSTM),  # not of blocks of 32 cells
-        ({"compiled": True, "dim": 64}, True, KernelLSTM),
-        ({"compiled": True, "dim": 64}, False, KernelLSTM),
+        ({}, OperatorLSTM),
+        ({"compiled": True}, OperatorLSTM),  # not of blocks of 32 cells
+        ({"compiled": True, "dim": 64}, CompiledLSTM),
     ],
 )
-def test_the_way_that_is_chosen(settings, is_kept, way, monkeypatch):
+def test_the_way_that_is_chosen(settings, way, monkeypatch):
     monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.load_kernel", lambda bfloat16: Mock())
     shape = {"filters": [[1, 4]], "projection_dim": 4, "dim": 8, **settings}
     compiled = shape.pop("compiled", False)
     layer = LSTMLayer(BiLMConfig.from_dict(shape), compiled)
-    assert type(choose(layer, torch.float32, is_kept)) is way
+    assert type(choose(layer, torch.float32)) is way
 
 
 def test_the_way_that_is_chosen_on_a_gpu(monkeypatch):

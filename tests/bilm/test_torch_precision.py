@@ -7,18 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spacy_elmo.bilm import torch_precision
-from spacy_elmo.bilm.torch_precision import (
-    cpu_features,
-    has_fast_bfloat16,
-    in_rows,
-    round_up,
-    without_tf32,
-)
-from spacy_elmo.util.threads import threads
+from spacy_elmo.bilm.torch_precision import cpu_features, has_fast_bfloat16, without_tf32
 
 cudnn = torch.backends.cudnn
 
@@ -99,23 +90,3 @@ def test_CPUs_on_which_bfloat16_is_faster(
     monkeypatch.setattr(torch_precision, "cpu_features", lambda: features)
     assert has_fast_bfloat16() == found
     assert cpu_features(tmp_path / "none").isdisjoint(features)
-
-
-@given(st.integers(0, 2**20))
-def test_numbers_are_rounded_up_by_little(n: int) -> None:
-    assert n <= round_up(n) <= n * 17 / 16
-    assert round_up(round_up(n)) == round_up(n)
-
-
-def test_there_are_few_numbers() -> None:
-    assert len({round_up(n) for n in range(4096)}) <= 160
-
-
-@pytest.mark.parametrize("n_threads", [1, 2, 3])
-@pytest.mark.parametrize(("n_in", "n_out"), [(96, 512), (512, 128), (2048, 32)])
-def test_a_row_is_the_same_among_any_number(n_in: int, n_out: int, n_threads: int) -> None:
-    layer, x = torch.nn.Linear(n_in, n_out), torch.randn(500, n_in)
-    with threads(n_threads):
-        expected = in_rows(layer, x)
-        for n in (*range(1, 40), 64, 100, 257):
-            assert torch.equal(in_rows(layer, x[:n]), expected[:n])

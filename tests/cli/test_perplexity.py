@@ -55,8 +55,6 @@ def test_raw_text(weights, text) -> None:
     assert data["unknown_rate"] == pytest.approx(result.n_unknown / result.n_words)
     page = joined(succeed("perplexity", text, "-w", weights))
     assert f"mean {result.mean:.4g} sentences 4" in page
-    rounded = measured(text, weights, "--precision", "bfloat16")["mean"]
-    assert data["mean"] != rounded == pytest.approx(data["mean"], rel=0.01)
 
 
 def test_other_forms_of_the_text(weights, text, tmp_path) -> None:
@@ -113,7 +111,6 @@ def test_failures(weights, text, tmp_path) -> None:
         ([text, weights, "--vocab", tmp_path / "gone.txt"], "Cannot read the vocabulary"),
         ([text, weights, "--gpu-id", "99"], "no GPU 99"),
         ([text, weights, "--lang", "qq"], "qq"),
-        ([text, weights, "--precision", "half"], "The precision is 'half'; known are"),
     ]:
         text, weights, *options = arguments
         assert said in fail("perplexity", text, "-w", weights, *options)

@@ -140,11 +140,6 @@ def test_threads_share_an_encoder(weights: str) -> None:
     assert encoder.nlp.pipe_names == ["elmo"]
 
 
-def test_precision(weights: str) -> None:
-    exact, rounded = Encoder(weights)(TEXTS), Encoder(weights, precision="bfloat16")(TEXTS)
-    assert 0 < max_difference(rounded, exact) < 0.05
-
-
 def test_documents_are_the_rows_of_one_array(weights: str) -> None:
     """A null is an empty text."""
     encoder = Encoder(weights, level="documents")
@@ -181,7 +176,6 @@ def test_pickled_as_its_settings(weights: str) -> None:
     [
         ({"layers": "both"}, "setting layers is 'both'; it must be 'mix', 'top' or 'all'"),
         ({"pipeline": "p", "lang": "en"}, "drop --lang"),
-        ({"pipeline": "p", "compiled": True}, "drop --compiled"),
     ],
 )
 def test_settings_that_do_not_fit(settings: dict[str, Any], message: str) -> None:

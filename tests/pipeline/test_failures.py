@@ -93,7 +93,6 @@ def test_damaged_weights(own_weights: Path, name: str, change: Change, parts: li
         ("frozen", "no!", "frozen"),
         ("segments", "sent", "setting segments is 'sent'; .*'auto', 'sents' or 'doc'"),
         ("initial_state", "zeros", "setting initial_state is 'zeros'; .*'auto', 'zero' or 'warm'"),
-        ("precision", "int8", "setting precision is 'int8'; it must be"),
         ("vectors", "vocabulary", "'vocabulary'.*'auto', 'elmo', 'vocab'"),
         ("store", ["all"], "'all'.*'layers', 'vectors'"),
     ],

@@ -93,12 +93,11 @@ def test_pickles_in_a_fresh_process(weights, tmp_path):
     [
         ("max_words", 400, 8),
         ("initial_state", "auto", "warm"),
-        ("precision", "float32", "bfloat16"),
         ("mix.layer_norm", False, True),
     ],
 )
 def test_settings_can_change_after_loading(own_weights, tmp_path, name, default, value):
-    """And back: the weights are saved as they are, not as they were converted."""
+    """And back: the weights are saved as they are."""
     text = "The bank raised its rates again and again and again"
     plain, other = make_nlp(own_weights), make_nlp(own_weights, **{name.split(".")[-1]: value})
     assert max_difference([plain(text).tensor], [other(text).tensor]) > 1e-4

@@ -47,8 +47,6 @@ FILLED = {
         "batch_words": 4096,
         "learn_rate_factor": 1.0,
         "cache_mb": 1024,
-        "precision": "float32",
-        "compiled": False,
         "threads": None,
         "mix": {
             "@architectures": "spacy-elmo.ScalarMix.v1",

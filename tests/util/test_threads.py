@@ -154,13 +154,13 @@ def watch(model: BiLM) -> list[int]:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("compiled", [False, True])
-def test_sentences_are_divided_among_threads(
-    monkeypatch: pytest.MonkeyPatch, compiled: bool
-) -> None:
+@pytest.mark.parametrize("by", ["kernel", "operators"])
+def test_sentences_are_divided_among_threads(monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     """Each computes on one; the states come back too, and an error of one is raised."""
+    if by == "operators":
+        monkeypatch.setattr("spacy_elmo.bilm.model.load_kernel", lambda: None)
     torch.manual_seed(0)
-    model = BiLM(BiLMConfig(((1, 16), (3, 16)), 32, 64, n_layers=2), compiled=compiled).eval()
+    model = BiLM(BiLMConfig(((1, 16), (3, 16)), 32, 64, n_layers=2)).eval()
     sentences = [[f"word{(i * j) % 97}" for j in range(i % 23)] for i in range(60)]
     expected, (h, c) = model.read(sentences)
     monkeypatch.setattr("spacy_elmo.bilm.model.LAYER_WORK_PER_THREAD", 1)
@@ -217,7 +217,7 @@ def test_nothing_is_computed_behind_the_back_of_who_stops() -> None:
 
 
 def test_a_pass_has_threads_for_its_own_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With gradients, by the products of its steps; without, small layers are read on one."""
+    """With gradients, by the products of its steps; without, sentences are read on one."""
     model = BiLM(BiLMConfig(((1, 4),), 8, 16)).eval()
     seen, sentence = watch(model), ["one", "two", "three"]
     monkeypatch.setattr(module, "SMALL_PRODUCT", 4 * model.config.layer_size)
@@ -231,10 +231,7 @@ def test_a_pass_has_threads_for_its_own_work(monkeypatch: pytest.MonkeyPatch) ->
     with torch.no_grad():
         for sentences in batches:
             model.read(sentences)
-        monkeypatch.setitem(vars(model.config), "has_large_layers", True)
-        for sentences in batches:
-            model.read(sentences)
-    assert seen == [1, N, 1, 1, 1, 1, 1, N, 1]
+    assert seen == [1, N, 1, 1, 1, 1]
 
 
 def run(script: str, *arguments: str, **variables: str) -> str:

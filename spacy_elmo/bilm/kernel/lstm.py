@@ -1,109 +1,59 @@
-"""The LSTM layer as a compiled CPU kernel, an option that needs a C++ compiler.
-
-PyTorch's own extension mechanism builds it at its first use, for this CPU and this PyTorch, and
-keeps it beside PyTorch's other caches, or in ``TORCH_EXTENSIONS_DIR``. Where it cannot be built or
-run, `load_kernel` warns once and returns None, and the layer computes with PyTorch's operators.
-"""
+"""An LSTM layer by the kernel."""
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections.abc import Sequence
-from functools import lru_cache
-from hashlib import blake2b
-from pathlib import Path
-from shutil import which
-from typing import Any
+import ctypes
+import math
 
+import numpy as np
 import torch
 
-from ...util.files import locked
-from ..lstm_autograd import AutogradLSTM, Tensors
 from ..lstm_weights import LSTMWeights
 from ..sentence_batches import Packing
-from ..torch_precision import cpu_features
-
-SOURCE = Path(__file__).parent / "lstm.cpp"
-BLOCK = 32  # the kernel computes this many cells at a time
-FLAGS = [
-    "-O3",
-    "-march=native",
-    "-mprefer-vector-width=512",
-    "-ffast-math",
-    "-fno-finite-math-only",  # infinite and NaN values are told from others
-    "-fopenmp",
-]
+from .library import Kernel, LayerStruct
+from .packing import Product
 
 
-@lru_cache
-def load_kernel(bfloat16: bool) -> Any:
-    """The compiled kernel; built if it has not been, which takes a minute.
+class KernelLSTM:
+    """One layer without gradients, by weights that are packed once.
 
     Args:
-        bfloat16: whether its matrix products are to take bfloat16 operands.
-
-    Returns:
-        The extension module, or None where it cannot be built or run.
-    """
-    from torch.utils.cpp_extension import get_default_build_root, load
-
-    # A cache in a home directory may be shared by machines with different CPUs, and by virtual
-    # environments, whose paths are part of the compiler's command.
-    paths = str(SOURCE), torch.__file__
-    facts = (SOURCE.read_text("utf-8"), FLAGS, torch.__version__, sorted(cpu_features()), *paths)
-    name = f"spacy_elmo_lstm_{blake2b(repr(facts).encode(), digest_size=6).hexdigest()}"
-    folder = Path(os.environ.get("TORCH_EXTENSIONS_DIR") or get_default_build_root(), name)
-    try:
-        if not which("ninja"):  # that of the extra, beside a Python that is not activated
-            from ninja import BIN_DIR
-
-            os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", ""), BIN_DIR])
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "process.lock").touch()
-        with locked(folder / "process.lock") as is_locked:
-            if is_locked:  # nobody builds: PyTorch's own lock is of a process that was killed
-                (folder / "lock").unlink(missing_ok=True)
-            kernel = load(name, [str(SOURCE)], extra_cflags=FLAGS, build_directory=str(folder))
-        if not kernel.supports(bfloat16):
-            raise RuntimeError("its matrix products are wrong on this CPU")
-    except Exception as error:  # of compilers, linkers and operating systems
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        warnings.warn(
-            f"The compiled LSTM kernel is not available ({lines[0]}): computing with PyTorch's "
-            f"operators. It needs pip install 'spacy-elmo[compile]', a C++ compiler, and AVX-512.",
-            UserWarning,
-            stacklevel=3,
-        )
-        return None
-    return kernel
-
-
-class KernelLSTM(AutogradLSTM):
-    """One layer by the compiled kernel.
-
-    The matrix products of bfloat16 operands accumulate in float32, and so are all other values.
-
-    Args:
-        weights: of the layer.
-        kernel: see `load_kernel`.
-        bfloat16: make its products take bfloat16 operands.
-        is_kept: for many batches: weights that 16 bits hold exactly are kept so, too.
+        weights: of the layer, float32 on a CPU.
+        kernel: computes it.
+        int8: the weights of the gates are rounded.
     """
 
-    def __init__(self, weights: LSTMWeights, kernel: Any, bfloat16: bool, is_kept: bool):
-        super().__init__(weights)
-        self.kernel = kernel
-        self.clips = weights.cell_clip or 0.0, weights.proj_clip or 0.0  # 0: none
-        self.packed = kernel.pack(weights.ih, weights.hh, weights.hr, bfloat16, is_kept)
+    def __init__(self, weights: LSTMWeights, kernel: Kernel, int8: bool = False):
+        ih, hh, bias, hr, cell_clip, proj_clip = weights
+        self.kernel, width = kernel, kernel.width
+        self.sizes = ih.shape[2], ih.shape[1] // 4  # P, D
+        self._kept, self._structs = [], []
+        for d in range(2):
+            products = [
+                Product(ih[d], bias[d], width, is_gates=True, int8=int8),
+                Product(hh[d], None, width, is_gates=True, int8=int8),
+                *([] if hr is None else [Product(hr[d], None, width)]),
+            ]
+            clips = (math.inf if clip is None else clip for clip in (cell_clip, proj_clip))
+            self._kept.append(products)  # the structures point into them
+            struct = LayerStruct(cells=self.sizes[1])
+            for name, product in zip(("ih", "hh", "hr"), products, strict=False):
+                setattr(struct, name, product.struct)
+            struct.cell_clip, struct.proj_clip = clips
+            self._structs.append(struct)
 
-    def forward(self, packing: Packing, given: Tensors, for_backward: bool) -> Tensors:
-        weights, sizes = (self.packed, self.weights.bias), packing.batch_sizes
-        return self.kernel.forward(*given, *weights, sizes, *self.clips, for_backward)
-
-    def backward(
-        self, packing: Packing, given: Tensors, saved: Tensors, gradients: Tensors
-    ) -> Sequence[torch.Tensor | None]:
-        ih, hh, _, hr = self.weights[:4]
-        tensors = *gradients, given[2], ih, hh, hr, *saved
-        return self.kernel.backward(*tensors, packing.batch_sizes, *self.clips)
+    def __call__(
+        self, x: torch.Tensor, packing: Packing, h0: torch.Tensor, c0: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Read a packed batch; see `LSTMLayer.forward`."""
+        (P, D), n, x = self.sizes, len(packing.sorted_indices), x.contiguous()
+        steps = np.array(packing.batch_sizes, dtype=np.int32)
+        out, h, c = torch.empty_like(x), h0.contiguous().clone(), c0.contiguous().clone()
+        if x.shape != (2, steps.sum(), P) or h.shape != (2, n, P) or c.shape != (2, n, D):
+            raise ValueError(f"The inputs have the shape {tuple(x.shape)}, not that of the batch.")
+        if any(each.dtype != torch.float32 for each in (x, h, c)):
+            raise ValueError("The kernel reads float32.")
+        for d, struct in enumerate(self._structs):
+            given = ctypes.byref(struct), len(steps), steps, x[d], h[d], c[d], out[d]
+            self.kernel.call("lstm", *given)
+        return out, h, c

@@ -10,14 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from spacy_elmo.bilm.compiled import lstm as kernel_module
+from spacy_elmo.bilm.compiled.lstm import load_kernel
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.kernel import lstm as kernel_module
-from spacy_elmo.bilm.kernel.lstm import load_kernel
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
-from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.sentence_batches import Packing
-
-from .test_model import check_autocast
 
 LENGTHS = [1, 17, 4, 30, 2, 9, 9, 12, 40, 3, 5, 21, 8, 1, 6, 33, 2, 2, 7, 11]
 
@@ -77,52 +74,6 @@ def test_outputs_and_gradients(
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.shape == theirs.shape
         assert float((ours - theirs).detach().norm() / theirs.detach().norm()) < bound
-
-
-def test_a_bilm_without_gradients(bfloat16: bool) -> None:
-    torch.manual_seed(0)
-    config = BiLMConfig([(1, 8), (2, 8)], 32, 64, 2)
-    bilm, sentences = BiLM(config).eval(), [["a", "b", "a", "c"], ["b"]]
-    with torch.no_grad():
-        expected = bilm.read(sentences)[0]
-        bilm.set_precision("bfloat16" if bfloat16 else "float32", compiled=True)
-        found = bilm.read(sentences)[0]
-        without = bilm.set_precision(bilm.precision).read(sentences)[0]
-    for ours, theirs, pytorch in zip(found, expected, without, strict=True):
-        assert float((ours - theirs).norm() / theirs.norm()) < (1e-2 if bfloat16 else 2e-6)
-        assert torch.equal(pytorch, theirs) != bfloat16
-        assert not torch.equal(ours[1:], pytorch[1:])  # they are rounded differently
-
-
-@pytest.mark.parametrize("projection_dim", [32, 24, None])
-@pytest.mark.parametrize("in_half", [True, False])
-def test_few_sentences_are_read_as_many(
-    in_half: bool, projection_dim: int | None, bfloat16: bool
-) -> None:
-    torch.manual_seed(0)
-    config = BiLMConfig([(1, 8)], projection_dim or 64, 64, 2)
-    bilm = BiLM(config).eval().set_precision("bfloat16" if bfloat16 else "float32", compiled=True)
-    with torch.no_grad():
-        for parameter in bilm.parameters():
-            parameter.mul_(3)  # so that saturated gates are among the others
-            if in_half:
-                parameter.copy_(parameter.half())
-    words = [chr(ord("a") + i % 26) for i in range(100)]
-    sentences = [words[i : i + n] for i, n in enumerate(LENGTHS + [75])]
-    with torch.no_grad():
-        together = bilm.read(sentences)[0]
-        for n in (1, 2, 3, 4, 5):
-            for first in range(0, len(sentences) - n, n):
-                few = bilm.read(sentences[first : first + n])[0]
-                for ours, theirs in zip(few, together[first : first + n], strict=True):
-                    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
-
-
-@pytest.mark.filterwarnings("ignore:The compiled LSTM kernel")  # under autocast, in bfloat16
-def test_under_autocast_and_outside(bfloat16: bool) -> None:
-    torch.manual_seed(0)
-    bilm = BiLM(BiLMConfig([(1, 8), (2, 8)], 32, 64, 2)).eval()
-    check_autocast(bilm.set_precision("bfloat16" if bfloat16 else "float32", compiled=True))
 
 
 def test_without_a_compiler_it_falls_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,0 +1,317 @@
+/* What kernel.c computes, for one instruction set: SET, vectors of V floats, tiles of R rows. */
+
+typedef float NAME(vf) __attribute__((vector_size(4 * V)));
+typedef int32_t NAME(vi) __attribute__((vector_size(4 * V)));
+typedef int8_t NAME(vb) __attribute__((vector_size(V)));
+typedef float NAME(vf_at) __attribute__((vector_size(4 * V), aligned(4), may_alias)); /* in memory */
+typedef int32_t NAME(vi_at) __attribute__((vector_size(4 * V), aligned(4), may_alias));
+typedef int8_t NAME(vb_at) __attribute__((vector_size(V), aligned(1), may_alias));
+#define vf NAME(vf)
+#define vi NAME(vi)
+#define vb NAME(vb)
+#define all NAME(all)
+#define load NAME(load)
+#define store NAME(store)
+#define ex NAME(ex)
+#define FN TARGET INLINE
+
+FN vf all(float x) { return x - (vf){0}; }
+FN vf load(const float *p) { return *(const NAME(vf_at) *)p; }
+FN void store(float *p, vf x) { *(NAME(vf_at) *)p = x; }
+
+FN vf NAME(load_part)(const float *p, int n) { /* the first n of V, then zeros */
+  if (n >= V) return load(p);
+  float part[V] = {0};
+  memcpy(part, p, (size_t)n * sizeof(float));
+  return load(part);
+}
+
+FN void NAME(store_part)(float *p, vf x, int n) {
+  float part[V];
+  if (n >= V) { store(p, x); return; }
+  store(part, x);
+  memcpy(p, part, (size_t)n * sizeof(float));
+}
+
+FN vf NAME(clip)(vf x, float most) { return MAX(all(-most), MIN(all(most), x)); }
+
+/* e^x for |x| <= 28, so that no product of three overflows. The polynomial is that of Cephes. */
+FN vf ex(vf x) {
+  const vf magic = all(12582912.f); /* 1.5 · 2^23: a number added to it is rounded to an integer */
+  x = NAME(clip)(x, 28.f);
+  vf z = FMA(x, all(1.44269504f), magic), n = z - magic;
+  vf r = FMA(n, all(2.12194440e-4f), FMA(n, all(-0.693359375f), x));
+  vf y = FMA(r, all(1.9875691500e-4f), all(1.3981999507e-3f));
+  y = FMA(y, r, all(8.3334519073e-3f));
+  y = FMA(y, r, all(4.1665795894e-2f));
+  y = FMA(y, r, all(1.6666665459e-1f));
+  y = FMA(y, r, all(5.0000001201e-1f));
+  y = FMA(y, r * r, r + all(1.f));
+  return y * (vf)(((vi)z << 23) + 0x3f800000);
+}
+
+/* sum[q][j] += x[q] · columns j of a panel, for r rows; each product is added to the one before. */
+FN void NAME(multiply)(const int r, const int kind, int inputs, const float *x, size_t stride,
+                       const void *weights, vf sum[][4]) {
+  for (int k = 0; k < inputs; ++k) {
+    UNROLL for (int j = 0; j < 4; ++j) {
+      const size_t at = ((size_t)k * 4 + j) * V;
+      vf w = kind == HALF ? (vf)LOAD_HALF((const uint16_t *)weights + at) : load((const float *)weights + at);
+      UNROLL for (int q = 0; q < r; ++q) sum[q][j] = FMA(all(x[q * stride + k]), w, sum[q][j]);
+    }
+  }
+}
+
+FN void NAME(multiply_int8)(const int r, int inputs, const int8_t *x, size_t stride,
+                            const int8_t *weights, vi sum[][4]) {
+  for (int k = 0; k < inputs; k += 4) {
+    vi four[6];
+    UNROLL for (int q = 0; q < r; ++q) {
+      int32_t bytes;
+      memcpy(&bytes, x + q * stride + k, 4);
+      four[q] = bytes - (vi){0};
+    }
+    UNROLL for (int j = 0; j < 4; ++j) {
+      vi w = *(const NAME(vi_at) *)(weights + ((size_t)k + j) * 4 * V);
+      UNROLL for (int q = 0; q < r; ++q) sum[q][j] = (vi)DOT(sum[q][j], four[q], w);
+    }
+  }
+}
+
+/* Round n numbers to 255 steps of their largest absolute value. Returns the size of a step: NaN if
+   one of them is not finite, so that all products are NaN. */
+FN float NAME(quantize)(int n, const float *x, int8_t *rounded) {
+  vf most = all(0.f), zero = all(0.f);
+  float largest = 0.f, bad = 0.f;
+  for (int i = 0; i < n; i += V) {
+    vf part = NAME(load_part)(x + i, n - i);
+    most = MAX(MAX(part, -part), most);
+    zero = FMA(part, all(0.f), zero);
+  }
+  for (int i = 0; i < V; ++i) {
+    largest = most[i] > largest ? most[i] : largest;
+    bad += zero[i];
+  }
+  const float inverse = largest > 1e-30f ? 127.f / largest : 0.f;
+  for (int i = 0; i < n; i += V) {
+    vf z = NAME(load_part)(x + i, n - i) * all(inverse) + all(12582912.f);
+    *(NAME(vb_at) *)(rounded + i) = __builtin_convertvector((vi)z + OFFSET, vb);
+  }
+  return (largest > 1e-30f ? largest / 127.f : 0.f) + bad;
+}
+
+/* Calls DO(r) for the rows from i on, in tiles of about equal size. */
+#define TILES(rows, DO)                                                                                 \
+  for (int i = 0, r; i < (rows); i += r) {                                                              \
+    r = ((rows) - i) / (((rows) - i + R - 1) / R);                                                      \
+    switch (r) {                                                                                        \
+      case 1: DO(1); break;                                                                             \
+      case 2: DO(2); break;                                                                             \
+      case 3: DO(3); break;                                                                             \
+      case 4: if (R >= 4) DO(4); break;                                                                 \
+      case 5: if (R >= 5) DO(5); break;                                                                 \
+      case 6: if (R >= 6) DO(6); break;                                                                 \
+    }                                                                                                   \
+  }
+
+FN void NAME(linear_tile)(const int r, const int kind, const Product *p, int column, const float *x,
+                          size_t x_stride, float *out, size_t out_stride) {
+  const char *weights = (const char *)p->weights + (size_t)column * p->inputs * (kind == HALF ? 2 : 4);
+  vf sum[6][4];
+  UNROLL for (int q = 0; q < r; ++q)
+    UNROLL for (int j = 0; j < 4; ++j) sum[q][j] = p->bias ? load(p->bias + column + j * V) : all(0.f);
+  NAME(multiply)(r, kind, p->inputs, x, x_stride, weights, sum);
+  for (int q = 0; q < r; ++q)
+    for (int j = 0; j < 4 && column + j * V < p->columns; ++j)
+      NAME(store_part)(out + q * out_stride + column + j * V, sum[q][j], p->columns - column - j * V);
+}
+
+/* x · weights + bias for some rows. */
+TARGET static void NAME(multiply_rows)(const Product *p, int rows, const float *x, size_t x_stride,
+                                       float *out, size_t out_stride) {
+#define HALF_TILE(r) NAME(linear_tile)(r, HALF, p, column, x + i * x_stride, x_stride, out + i * out_stride, out_stride)
+#define SINGLE_TILE(r) NAME(linear_tile)(r, SINGLE, p, column, x + i * x_stride, x_stride, out + i * out_stride, out_stride)
+  for (int column = 0; column < p->columns; column += 4 * V) {
+    if (p->kind == HALF) { TILES(rows, HALF_TILE) } else { TILES(rows, SINGLE_TILE) }
+  }
+}
+
+TARGET static void NAME(linear)(const Product *p, int rows, const float *x, float *out) {
+  NAME(multiply_rows)(p, rows, x, p->inputs, out, p->columns);
+}
+
+/* For r rows, x · panel of one product of gates; before: what it is added to. */
+FN void NAME(gates_tile)(const int r, const int kind, const Product *p, int panel, const float *before,
+                         size_t before_stride, const float *x, size_t stride, const int8_t *rounded,
+                         const float *step, vf sum[][4]) {
+  const size_t at = (size_t)panel * 4 * V;
+  UNROLL for (int q = 0; q < r; ++q)
+    UNROLL for (int j = 0; j < 4; ++j) sum[q][j] = load(before + q * before_stride + j * V);
+  if (kind != INT8) {
+    const char *weights = (const char *)p->weights + at * p->inputs * (kind == HALF ? 2 : 4);
+    NAME(multiply)(r, kind, p->inputs, x, stride, weights, sum);
+    return;
+  }
+  const int inputs = round_up(p->inputs, 4);
+  vi whole[6][4];
+  UNROLL for (int q = 0; q < r; ++q)
+    UNROLL for (int j = 0; j < 4; ++j)
+      whole[q][j] = *(const NAME(vi_at) *)(p->sums + at + j * V) * -OFFSET;
+  NAME(multiply_int8)(r, inputs, rounded, stride, (const int8_t *)p->weights + at * inputs, whole);
+  UNROLL for (int q = 0; q < r; ++q)
+    UNROLL for (int j = 0; j < 4; ++j)
+      sum[q][j] = FMA(__builtin_convertvector(whole[q][j], vf),
+                      load(p->scales + at + j * V) * all(step[q]), sum[q][j]);
+}
+
+/* With a = 1 + e^-i, b = 1 + e^-f and g' = e^-2g, c is (c · a (1 + g') + (1 - g') b) / (a (1 + g') b):
+   one division where the sigmoids and the tanh are three. */
+FN vf NAME(cell)(const Layer *l, vf gate[4], float *c) {
+  const vf one = all(1.f);
+  vf a = one + ex(-gate[0]), b = one + ex(-gate[1]), g = ex(gate[2] * all(-2.f)), o = one + ex(-gate[3]);
+  a *= one + g;
+  vf new = NAME(clip)(FMA(load(c), a, (one - g) * b) / (a * b), l->cell_clip);
+  store(c, new);
+  vf e = ex(new * all(-2.f));
+  return (one - e) / (o * (one + e));
+}
+
+FN int NAME(layer)(const int kind, const Layer *l, int n_steps, const int32_t *sizes, const float *x,
+                   float *h, float *c, float *out) {
+  const int P = l->ih.inputs, H = l->hh.inputs, D = l->cells, n_rows = sizes[0];
+  const int padded_D = round_up(D, V), n_panels = padded_D / V;
+  const int padded_H = l->hr.weights ? round_up(H, 4 * V) : padded_D, bytes_x = round_up(P, V);
+  const int at_once = n_rows > AT_ONCE ? n_rows : AT_ONCE;
+  const size_t F = sizeof(float), size = 8 * 64 + F * at_once * (4 * padded_D + 1) + at_once * bytes_x
+      + n_rows * (F * (2 * padded_D + padded_H + 1) + padded_H);
+  char *block = malloc(size + 64), *scratch = block + (64 - (uintptr_t)block % 64);
+  if (!block) return 1;
+  float *gates = take(&scratch, F * at_once * 4 * padded_D), *step_x = take(&scratch, F * at_once);
+  int8_t *rounded_x = take(&scratch, (size_t)at_once * bytes_x);
+  float *cells = take(&scratch, F * n_rows * padded_D), *outputs = take(&scratch, F * n_rows * padded_D);
+  float *hidden = take(&scratch, F * n_rows * padded_H), *step_h = take(&scratch, F * n_rows);
+  int8_t *rounded_h = take(&scratch, (size_t)n_rows * padded_H);
+  memset(cells, 0, F * n_rows * padded_D);
+  memset(hidden, 0, F * n_rows * padded_H);
+  for (int q = 0; q < n_rows; ++q) {
+    memcpy(cells + (size_t)q * padded_D, c + (size_t)q * D, F * D);
+    memcpy(hidden + (size_t)q * padded_H, h + (size_t)q * H, F * H);
+    if (kind == INT8) step_h[q] = NAME(quantize)(H, hidden + (size_t)q * padded_H, rounded_h + (size_t)q * padded_H);
+  }
+  for (int t = 0; t < n_steps;) {
+    /* What comes from the inputs, for some steps: few rows multiply slowly. */
+    int rows = sizes[t], end = t + 1, first = 0;
+    while (end < n_steps && rows + sizes[end] <= at_once) rows += sizes[end++];
+    if (kind == INT8)
+      for (int q = 0; q < rows; ++q)
+        step_x[q] = NAME(quantize)(P, x + (size_t)q * P, rounded_x + (size_t)q * bytes_x);
+    for (int panel = 0; panel < n_panels; ++panel) {
+      float *to = gates + (size_t)panel * rows * 4 * V;
+#define INPUTS(r) {                                                                                     \
+        vf sum[6][4];                                                                                   \
+        NAME(gates_tile)(r, kind, &l->ih, panel, l->ih.bias + panel * 4 * V, 0, x + (size_t)i * P,      \
+                         kind == INT8 ? bytes_x : P, rounded_x + (size_t)i * bytes_x, step_x + i, sum); \
+        UNROLL for (int q = 0; q < r; ++q)                                                              \
+          UNROLL for (int j = 0; j < 4; ++j) store(to + (((size_t)i + q) * 4 + j) * V, sum[q][j]);      \
+      }
+      TILES(rows, INPUTS)
+    }
+    for (; t < end; ++t) {
+      const int size_t_ = sizes[t];
+      for (int panel = 0; panel < n_panels; ++panel) {
+        const float *from = gates + ((size_t)panel * rows + first) * 4 * V;
+#define STEP(r) {                                                                                       \
+          vf sum[6][4];                                                                                 \
+          NAME(gates_tile)(r, kind, &l->hh, panel, from + (size_t)i * 4 * V, 4 * V,                     \
+                           hidden + (size_t)i * padded_H, padded_H, rounded_h + (size_t)i * padded_H,   \
+                           step_h + i, sum);                                                            \
+          UNROLL for (int q = 0; q < r; ++q) {                                                          \
+            const size_t at = ((size_t)i + q) * padded_D + panel * V;                                   \
+            store(outputs + at, NAME(cell)(l, sum[q], cells + at));                                     \
+          }                                                                                             \
+        }
+        TILES(size_t_, STEP)
+      }
+      if (l->hr.weights)
+        NAME(multiply_rows)(&l->hr, size_t_, outputs, padded_D, hidden, padded_H);
+      else
+        memcpy(hidden, outputs, F * size_t_ * padded_D);
+      for (int q = 0; q < size_t_; ++q) {
+        float *row = hidden + (size_t)q * padded_H;
+        for (int k = 0; k < padded_H; k += V) store(row + k, NAME(clip)(load(row + k), l->proj_clip));
+        if (kind == INT8) step_h[q] = NAME(quantize)(H, row, rounded_h + (size_t)q * padded_H);
+        memcpy(out, row, F * H);
+        out += H;
+      }
+      first += size_t_;
+    }
+    x += (size_t)rows * P;
+  }
+  for (int q = 0; q < n_rows; ++q) {
+    memcpy(c + (size_t)q * D, cells + (size_t)q * padded_D, F * D);
+    memcpy(h + (size_t)q * H, hidden + (size_t)q * padded_H, F * H);
+  }
+  free(block);
+  return 0;
+}
+
+TARGET static int NAME(lstm)(const Layer *l, int n_steps, const int32_t *sizes, const float *x, float *h,
+                             float *c, float *out) {
+  if (l->ih.kind == HALF) return NAME(layer)(HALF, l, n_steps, sizes, x, h, c, out);
+  if (l->ih.kind == SINGLE) return NAME(layer)(SINGLE, l, n_steps, sizes, x, h, c, out);
+  return NAME(layer)(INT8, l, n_steps, sizes, x, h, c, out);
+}
+
+/* The maximum of each filter over the positions of a word, and its activation. */
+TARGET static int NAME(filters)(const Filters *f, int n_words, int n_positions, const int64_t *ids,
+                                const int32_t *sizes, float *out) {
+  const float **row = malloc(sizeof(float *) * (n_positions + 1));
+  if (!row) return 1;
+  for (int word = 0; word < n_words; ++word, ids += n_positions) {
+    for (int p = 0; p < sizes[word]; ++p) row[p] = f->tables + (size_t)ids[p] * f->row;
+    size_t offset = 0, n_done = 0;
+    for (int i = 0; i < f->n_widths; ++i) {
+      const int width = f->widths[i], number = f->numbers[i], step = round_up(number, V);
+      for (int k = 0; k < number; k += V, offset += V) {
+        vf best = all(-INFINITY);
+        for (int p = 0; p + width <= sizes[word]; ++p) {
+          vf sum = load(row[p] + offset);
+          for (int j = 1; j < width; ++j) sum += load(row[p + j] + offset + (size_t)j * step);
+          best = MAX(sum, best);
+        }
+        best += NAME(load_part)(f->bias + n_done + k, number - k);
+        if (f->is_tanh) best = all(2.f) / (all(1.f) + ex(best * all(-2.f))) - all(1.f);
+        else best = MAX(all(0.f), best);
+        NAME(store_part)(out + n_done + k, best, number - k);
+      }
+      offset += (size_t)step * (width - 1);
+      n_done += number;
+    }
+    out += n_done;
+  }
+  free(row);
+  return 0;
+}
+
+/* x = g · relu(transform) + (1 - g) · x, g = sigmoid(carry) */
+TARGET static void NAME(highway)(int64_t n, const float *carry, const float *transform, float *x) {
+  for (int64_t i = 0; i < n; i += V) {
+    const int left = n - i < V ? (int)(n - i) : V;
+    vf g = all(1.f) / (all(1.f) + ex(-NAME(load_part)(carry + i, left)));
+    vf old = NAME(load_part)(x + i, left), new = MAX(all(0.f), NAME(load_part)(transform + i, left));
+    NAME(store_part)(x + i, FMA(g, new - old, old), left);
+  }
+}
+#undef vf
+#undef vi
+#undef vb
+#undef all
+#undef load
+#undef store
+#undef ex
+#undef FN
+#undef TILES
+#undef HALF_TILE
+#undef SINGLE_TILE
+#undef INPUTS
+#undef STEP

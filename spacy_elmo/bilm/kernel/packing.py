@@ -1,0 +1,70 @@
+"""Weights as the kernel reads them: columns of a product in panels of four vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from ..int8 import split
+from .library import KINDS, ProductStruct, pointer
+
+
+class Product:
+    """A packed matrix.
+
+    Args:
+        weight: ``(columns, inputs)`` float32.
+        bias: ``(columns,)``, or None.
+        width: see `Kernel`.
+        is_gates: the columns are the four gates of LSTM cells: a panel has all of some cells.
+        int8: the weights are rounded, see `int8.split`.
+
+    Attributes:
+        struct: the same for C; it points to tensors of this object.
+    """
+
+    def __init__(
+        self,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None,
+        width: int,
+        is_gates: bool = False,
+        int8: bool = False,
+    ):
+        columns, inputs = weight.shape
+        pack = panels_of_gates if is_gates else panels
+        weight, tensors = weight.detach(), {}
+        if int8:
+            numbers, scale = split(weight)
+            padded = F.pad(pack(numbers, width), (0, -inputs % 4))
+            tensors["weights"] = padded.unflatten(3, (-1, 4)).permute(0, 3, 1, 2, 4)
+            tensors["scales"] = pack(scale, width)
+            tensors["sums"] = pack(numbers.sum(dim=1, dtype=torch.int32), width)
+        else:
+            packed, half = pack(weight, width), pack(weight.half(), width)
+            is_exact = torch.equal(half.float(), packed)
+            tensors["weights"] = (half if is_exact else packed).permute(0, 3, 1, 2)
+        if bias is not None:
+            tensors["bias"] = pack(bias.detach(), width)
+        self._tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
+        self.struct = ProductStruct(inputs, columns, KINDS[tensors["weights"].dtype])
+        for name, tensor in self._tensors.items():
+            setattr(self.struct, name, pointer(tensor))
+
+
+def panels(columns: torch.Tensor, width: int) -> torch.Tensor:
+    """``(columns, …)`` as ``(n_panels, 4, width, …)``, zeros added."""
+    return _padded(columns, 4 * width).unflatten(0, (-1, 4, width))
+
+
+def panels_of_gates(columns: torch.Tensor, width: int) -> torch.Tensor:
+    """``(4 cells, …)`` as ``(n_panels, 4, width, …)``, zeros added to the cells of each gate."""
+    gates = [_padded(gate, width).unflatten(0, (-1, width)) for gate in columns.chunk(4)]
+    return torch.stack(gates, dim=1)
+
+
+def _padded(columns: torch.Tensor, step: int) -> torch.Tensor:
+    missing: Any = [0, 0] * (columns.dim() - 1) + [0, -len(columns) % step]
+    return F.pad(columns, missing)

@@ -1,0 +1,113 @@
+/* Prints, for each instruction set of this CPU, a hash of what the kernel computes of fixed numbers.
+
+   It is compiled by several compilers, for several systems; all must print the same hashes. */
+
+#define SOURCE "test"
+#include "../../spacy_elmo/bilm/kernel/kernel.c"
+
+#include <stdio.h>
+
+enum { P = 24, D = 44, ROWS = 7, STEPS = 5, WORDS = 9, POSITIONS = 11, CHARACTERS = 13 };
+
+static uint32_t seed;
+
+static float number(float scale) { /* a multiple of 2^-10, so that float16 holds it, too */
+  seed = seed * 1664525u + 1013904223u;
+  return ((int32_t)(seed >> 21) - 1024) * scale / 1024.f;
+}
+
+static uint64_t hash(uint64_t h, const void *data, size_t size) {
+  for (size_t i = 0; i < size; ++i) h = (h ^ ((const unsigned char *)data)[i]) * 1099511628211u;
+  return h;
+}
+
+static uint16_t half(float x) { /* of a multiple of 2^-10 below 2 */
+  uint32_t bits;
+  memcpy(&bits, &x, 4);
+  if (x == 0) return 0;
+  return (uint16_t)((bits >> 16 & 0x8000) | (((bits >> 23 & 255) - 112) << 10) | (bits >> 13 & 1023));
+}
+
+/* A product of columns in panels of 4 * width; gates: those of each cell lie side by side. */
+static Product pack(int width, int inputs, int columns, enum kind kind, int is_gates) {
+  const int cells = columns / 4, panel = 4 * width, padded = round_up(inputs, 4);
+  const int n = is_gates ? (cells + width - 1) / width : (columns + panel - 1) / panel;
+  char *weights = calloc((size_t)n * panel * padded, 4);
+  float *bias = calloc((size_t)n * panel, 4), *scales = calloc((size_t)n * panel, 4);
+  int32_t *sums = calloc((size_t)n * panel, 4);
+  for (int column = 0; column < columns; ++column) {
+    const int cell = column % cells;
+    const int at = is_gates ? cell / width * panel + column / cells * width + cell % width : column;
+    const size_t start = (size_t)(at / panel) * panel * (kind == INT8 ? padded : inputs);
+    bias[at] = number(1);
+    scales[at] = number(.001f) + .002f;
+    for (int k = 0; k < inputs; ++k) {
+      const float w = number(.5f);
+      if (kind == INT8) {
+        const int8_t q = (int8_t)(w * 254);
+        ((int8_t *)weights)[start + (size_t)(k / 4 * panel + at % panel) * 4 + k % 4] = q;
+        sums[at] += q;
+      } else if (kind == HALF)
+        ((uint16_t *)weights)[start + (size_t)k * panel + at % panel] = half(w);
+      else
+        ((float *)weights)[start + (size_t)k * panel + at % panel] = w * 1.001f;
+    }
+  }
+  return (Product){inputs, columns, kind, weights, bias, scales, sums};
+}
+
+static uint64_t lstm(const char *set, enum kind kind, int projects) {
+  const int width = elmo_width(set), outputs = projects ? P : D, n = projects ? P : D;
+  const int32_t sizes[STEPS] = {ROWS, ROWS, 4, 3, 1};
+  Layer layer = {pack(width, n, 4 * D, kind, 1), pack(width, outputs, 4 * D, kind, 1), {0}, D, .9f, .8f};
+  if (projects) layer.hr = pack(width, D, P, kind == INT8 ? HALF : kind, 0), layer.hr.bias = NULL;
+  static float x[22 * D], out[22 * D], h[ROWS * D], c[ROWS * D];
+  for (int i = 0; i < 22 * D; ++i) x[i] = number(2);
+  for (int i = 0; i < ROWS * D; ++i) h[i] = number(1), c[i] = number(1);
+  memset(h, 0, sizeof(float) * outputs); /* zeros: their scale is zero */
+  if (elmo_lstm(set, &layer, STEPS, sizes, x, h, c, out)) return 0;
+  return hash(hash(hash(1, out, sizeof(float) * 22 * outputs), h, sizeof(float) * ROWS * outputs), c,
+              sizeof(float) * ROWS * D);
+}
+
+static uint64_t words(const char *set) {
+  const int width = elmo_width(set), widths[2] = {1, 3}, numbers[2] = {5, 19};
+  const int row = round_up(5, width) + 3 * round_up(19, width);
+  static int64_t ids[WORDS * POSITIONS];
+  static float tables[CHARACTERS * 200], bias[24], out[WORDS * 24], carry[WORDS * 24], to[WORDS * 24];
+  int32_t sizes[WORDS];
+  for (int i = 0; i < WORDS * POSITIONS; ++i) ids[i] = (seed = seed * 1664525u + 1013904223u) % CHARACTERS;
+  for (int i = 0; i < WORDS; ++i) sizes[i] = 3 + i % 9;
+  for (int c = 0; c < CHARACTERS; ++c)
+    for (int place = 0, at = 0; place < 4; ++place)
+      for (int f = 0; f < round_up(place ? 19 : 5, width); ++f, ++at)
+        tables[c * row + at] = f < (place ? 19 : 5) ? number(1) * 1.001f : 0;
+  for (int i = 0; i < 24; ++i) bias[i] = number(1);
+  uint64_t found = 1;
+  for (int is_tanh = 0; is_tanh < 2; ++is_tanh) {
+    Filters filters = {2, row, is_tanh, widths, numbers, tables, bias};
+    if (elmo_filters(set, &filters, WORDS, POSITIONS, ids, sizes, out)) return 0;
+    found = hash(found, out, sizeof out);
+  }
+  for (int i = 0; i < WORDS * 24; ++i) carry[i] = number(4), to[i] = number(2);
+  elmo_highway(set, WORDS * 24, carry, to, out);
+  found = hash(found, out, sizeof out);
+  Product product = pack(width, 24, 37, SINGLE, 0);
+  static float linear[WORDS * 37];
+  elmo_linear(set, &product, WORDS, out, linear);
+  return hash(found, linear, sizeof linear);
+}
+
+int main(void) {
+  const char *set;
+  for (int i = 0; (set = elmo_set(i)); ++i) {
+    printf("%s", set);
+    for (int kind = HALF; kind <= INT8; ++kind)
+      for (int projects = 0; projects < 2; ++projects) {
+        seed = 1;
+        printf(" %016llx", (unsigned long long)lstm(set, kind, projects));
+      }
+    seed = 1;
+    printf(" %016llx\n", (unsigned long long)words(set));
+  }
+}
