@@ -13,6 +13,20 @@ from thinc.types import Floats2d, Floats3d
 from .scalar_mix import MixModel
 
 
+def closed_batch(who: str, name: str) -> ValueError:
+    """The error for gradients that would be lost.
+
+    Args:
+        who: learns.
+        name: the elmo component's.
+    """
+    return ValueError(
+        f"{who} learns from a batch of '{name}' that is over, so that '{name}' would not learn "
+        f"with it. Update '{name}' with these Docs first, as nlp.update does, or let it only "
+        f"annotate them."
+    )
+
+
 class Batch:
     """The layers of a batch, and the gradients of its listeners until `finish` backpropagates their
     sum. It does not matter which listeners compute gradients, or in which order.
@@ -53,9 +67,10 @@ class Batch:
 
     def add(self, indices: Sequence[int], d_layers: Sequence[Floats3d]) -> None:
         """Add an `ElmoListener`'s gradients of the layers of some Docs, none if the biLM is
-        frozen."""
-        self.has_gradients = True
+        frozen; a ValueError if the biLM is not, and the batch is closed."""
+        self.has_gradients = not self.is_closed
         if self.trains_bilm:
+            self._check_open()
             self._add_loss(d_layers)
             self._sum(indices, d_layers)
 
@@ -70,12 +85,17 @@ class Batch:
             listener.receive(batch_id, tensors, partial(self._add_d_tensors, listener))
 
     def _add_d_tensors(self, listener: Any, d_tensors: list[Any]) -> list[Floats2d]:
+        self._check_open()
         self.has_gradients = True
         self._add_loss(d_tensors)
         before = self._d_tensors or [0] * len(d_tensors)
         self._d_tensors = [a + b for a, b in zip(before, d_tensors, strict=True)]
         listener.receive(None, None, None)
         return []
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise closed_batch("A listener", self._name)
 
     def _sum(self, indices: Sequence[int], d_layers: Sequence[Any]) -> None:
         for i, gradient in zip(indices, d_layers, strict=True):

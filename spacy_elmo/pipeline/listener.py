@@ -19,6 +19,7 @@ from thinc.model import serialize_attr
 from thinc.types import Floats2d
 
 from ..bilm.fingerprint import fingerprint
+from .batch import closed_batch
 from .readings import Reading, last_reading, note_reading, token_ends
 from .scalar_mix import MixModel, reset
 
@@ -118,6 +119,8 @@ def forward(
         indices = [reading.batch[1] for reading in readings]
         layers = [batch.layers[i] for i in indices]
     else:
+        if is_train and any(reading.has_lost_batch() for reading in readings):
+            raise closed_batch(f"The component '{model.component}'", model.upstream)
         layers = [reading.layers for reading in readings]
         for source in sources if is_train else ():
             source.bilm.cache.begin()  # the component is frozen in this training: it only annotates

@@ -84,6 +84,12 @@ class Reading:
         batch = None if self.batch is None else self.batch[0]()
         return None if batch is None or batch.is_closed else batch
 
+    def has_lost_batch(self) -> bool:
+        """Return whether gradients of a biLM that learns were awaited, and are no more."""
+        bilm = None if self.bilm is None else self.bilm()
+        is_lost = self.batch is not None and self.open_batch() is None
+        return is_lost and bilm is not None and bilm.is_trainable
+
 
 class ComparedRows:
     """What the compared vectors of a Doc are computed from when they are asked for.
@@ -154,8 +160,9 @@ def note_reading(doc: Doc, key: str, reading: Reading) -> None:
     """Keep what a component has read of a Doc, in place of what it had read before."""
     readings = _readings.setdefault(doc, {})
     before = readings.pop(key, None)
-    if before is not None and reading.batch is None and np.array_equal(before.ends, reading.ends):
-        reading.batch = before.batch  # it annotates in between
+    if before is not None and before.open_batch() is not None and reading.batch is None:
+        if np.array_equal(before.ends, reading.ends):
+            reading.batch = before.batch  # it annotates in between
     readings[key] = reading
 
 

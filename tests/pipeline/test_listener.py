@@ -399,6 +399,68 @@ def test_a_batch_that_it_had_nothing_to_say_to(weights: Path) -> None:
     assert losses["tagger"] > 0
 
 
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("is_next", [True, False])
+def test_a_batch_that_is_over(weights: Path, frozen: bool, is_next: bool) -> None:
+    """A biLM that learns would lose its gradient, silently; a frozen one has none."""
+    nlp, examples, optimizer = started(weights, listening(), frozen=frozen)
+    elmo, tagger = nlp.get_pipe("elmo"), nlp.get_pipe("tagger")
+    elmo.update(examples)
+    tagger.update(examples, losses={})
+    elmo.finish_update(optimizer)
+    tagger.finish_update(optimizer)
+    if is_next:
+        elmo.update(make_examples(nlp, 3))
+    [mix] = mixes_of(nlp, "tagger")
+    if frozen:
+        tagger.update(examples, losses={})
+        assert mix.get_grad("w").any()
+    else:
+        said = r"'tagger' learns from a batch of 'elmo' that is over.*Update 'elmo' with these Docs"
+        with pytest.raises(ValueError, match=said) as caught:
+            tagger.update(examples, losses={})
+        assert len(str(caught.value).split()) < 60
+        assert not mix.get_grad("w").any()
+        assert not elmo.bilm.cache.is_on
+    elmo.update(examples)
+    tagger.update(examples, losses={})
+    assert mix.get_grad("w").any() and elmo.batch.has_gradients
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_annotated_after_their_batch(weights: Path, frozen: bool) -> None:
+    """Then the component only annotates, as a frozen one in a training does."""
+    nlp, examples, optimizer = started(weights, listening(), frozen=frozen)
+    elmo, tagger = nlp.get_pipe("elmo"), nlp.get_pipe("tagger")
+    elmo.update(examples)
+    tagger.update(examples, losses={})
+    elmo.finish_update(optimizer)
+    tagger.finish_update(optimizer)
+    for example in examples:
+        elmo(example.predicted)
+    tagger.update(examples, losses={})
+    assert mixes_of(nlp, "tagger")[0].get_grad("w").any()
+
+
+@pytest.mark.parametrize("tok2vec", [listening(), LISTENER], ids=["own", "shared"])
+@pytest.mark.parametrize("frozen", [True, False])
+def test_gradients_that_come_after_the_end_of_their_batch(
+    weights: Path, tok2vec: dict[str, Any], frozen: bool
+) -> None:
+    nlp, examples, _ = started(weights, tok2vec, frozen=frozen)
+    elmo, tagger = nlp.get_pipe("elmo"), nlp.get_pipe("tagger")
+    elmo.update(examples)
+    docs = [example.predicted for example in examples]
+    Y, backprop = tagger.model.get_ref("tok2vec").begin_update(docs)
+    elmo.update(make_examples(nlp, 3))
+    if frozen and tok2vec is not LISTENER:  # its mix is its own
+        backprop(Y)
+        assert mixes_of(nlp, "tagger")[0].get_grad("w").any()
+        return
+    with pytest.raises(ValueError, match="A listener learns from a batch of 'elmo' that is over"):
+        backprop(Y)
+
+
 def test_layers_of_one_component_are_not_taken_for_those_of_another(
     weights: Path, tmp_path: Path
 ) -> None:
