@@ -43,9 +43,13 @@ def plot_mix_cli(
 
     from ..pipeline.mixes import mixes
     from ..viz import draw_mixes
+    from ..weights.find import warn_of_path
 
     with options.report_errors("Cannot draw the mixes", as_json=as_json):
-        found = mixes(spacy.load(pipeline))
+        nlp = spacy.load(pipeline)
+        if nlp.path is not None:
+            warn_of_path(pipeline, nlp.path)
+        found = mixes(nlp)
         draw_mixes(found, title=f"Mixes of “{Path(pipeline).name}”", output=output)
     data = {"output": str(output), "mixes": [mix._asdict() for mix in found]}
     options.print_result("Drew the mixes", data, as_json)

@@ -21,7 +21,7 @@ from ..text.readers import blank_pipeline
 from ..text.segments import sentence_bounds
 from ..util.settings import Settings, one_of
 from ..util.threads import threads
-from ..weights.find import find_weights, refuse_lists
+from ..weights.find import as_setting, find_weights, refuse_lists, warn_of_path
 from .encoded_rows import EncodedRows
 from .rows import Row, check_row, make_docs
 
@@ -62,7 +62,7 @@ class Encoder(Settings):
     def __post_init__(self) -> None:
         for name in ("weights", "pipeline"):
             if isinstance(path := getattr(self, name), Path):
-                object.__setattr__(self, name, str(path))
+                object.__setattr__(self, name, as_setting(path))
         refuse_lists(self.weights)
         super().__post_init__()
         for name in ("weights", "lang"):
@@ -90,6 +90,8 @@ class Encoder(Settings):
             nlp.add_pipe("elmo", config={"model": model})
         else:
             nlp = spacy.load(self.pipeline)
+            if nlp.path is not None:
+                warn_of_path(self.pipeline, nlp.path)
         names = list(nlp.pipe_names)
         while nlp.pipeline and not isinstance(nlp.pipeline[-1][1], Elmo):
             nlp.remove_pipe(nlp.pipe_names[-1])

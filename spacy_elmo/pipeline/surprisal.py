@@ -120,7 +120,7 @@ class ElmoSurprisal(Pipe):
         """
         if "model" not in exclude:
             with reading(f"the component '{self.name}' from", str(path)):
-                self.language_model = _load(path, self._device)
+                self.language_model = _load(Path(path), self._device)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
@@ -141,7 +141,7 @@ class ElmoSurprisal(Pipe):
             for name, content in srsly.msgpack_loads(data).items():
                 Path(directory, Path(name).name).write_bytes(content)
             if "model" not in exclude:
-                self.language_model = _load(directory, self._device)
+                self.language_model = _load(Path(directory), self._device)
         return self
 
 

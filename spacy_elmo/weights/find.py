@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
@@ -29,7 +30,8 @@ def find_weights(setting: Setting) -> Weights:
     Args:
         setting: the name of embedded or downloaded weights, or of an installed pipeline with a
             component `elmo`; a directory of our format, of such a pipeline, or of an elmo component
-            of any name; or `Weights`, which are returned as they are.
+            of any name; or `Weights`, which are returned as they are. A ``str`` is a name first,
+            with a warning where there is a path, too; a ``Path`` is no name.
 
     Raises:
         WeightsNotFoundError: there is none of these; the message for a path has the command that
@@ -42,7 +44,7 @@ def find_weights(setting: Setting) -> Weights:
     if not isinstance(setting, str | Path):
         raise ValueError(f"The weights are {setting!r}. Give a name or a directory.")
     try:
-        path = named(str(setting)) or present_directory(Path(setting))
+        path = name_first(setting) or present_directory(Path(setting))
         if (path / WEIGHTS).is_file():
             return Weights(path)
         if weights := weights_in(path):
@@ -54,11 +56,38 @@ def find_weights(setting: Setting) -> Weights:
     names = [*sorted(file.parent.name for file in EMBEDDED.glob(f"*/{CONFIG}")), *downloaded()]
     is_elsewhere = setting in PUBLISHED or "://" in str(setting)
     advice = f", or run: python -m spacy elmo download {setting}" if is_elsewhere else ""
+    what = " (a Path is not taken as a name)" if as_setting(setting) != str(setting) else ""
     raise WeightsNotFoundError(
-        f"Cannot find the ELMo weights {str(setting)!r}: there is no such directory and no "
+        f"Cannot find the ELMo weights {str(setting)!r}{what}: there is no such directory and no "
         f"installed pipeline, and the embedded and downloaded ones are {names}. Set 'weights' to "
         f"one of these, or to a directory with {CONFIG} and {WEIGHTS}{advice}."
     )
+
+
+def name_first(setting: str | Path) -> Path | None:
+    """What `named` says of a ``str``, with a warning if it is a path, too; None for a ``Path``."""
+    found = named(setting) if isinstance(setting, str) else None
+    if found is not None:
+        warn_of_path(setting, found)
+    return found
+
+
+def warn_of_path(name: str | Path, found: Path) -> None:
+    """Warn if what was found by its name is not what is there as a path."""
+    path = Path(name)
+    if path.exists() and not found.resolve().is_relative_to(path.resolve()):
+        warnings.warn(
+            f"'{name}' is taken as a name, of '{found}', but there is a path '{name}', too. For "
+            f"that, write './{name}'.",
+            stacklevel=2,
+        )
+
+
+def as_setting(setting: Setting) -> str:
+    """A setting as a text, as configs have it: a path is not taken for a name there."""
+    path = setting.path if isinstance(setting, Weights) else setting
+    is_like_name = isinstance(path, Path) and NAME.fullmatch(str(path))
+    return f"./{path}" if is_like_name else str(path)
 
 
 def named(name: str) -> Path | None:

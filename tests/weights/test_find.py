@@ -2,6 +2,9 @@
 
 import json
 import os
+import pickle
+import shutil
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import spacy
 import torch
 from safetensors.torch import save_file
 
+from spacy_elmo import Encoder, add_elmo
 from spacy_elmo.weights.convert.source import read_source
 from spacy_elmo.weights.find import EMBEDDED, WeightsNotFoundError, find_weights, load_bilm
 from spacy_elmo.weights.layout import read_words
@@ -24,13 +28,109 @@ def weights(tmp_path: Path) -> Path:
     return write_weights(tmp_path / "weights")
 
 
-def test_an_embedded_name_comes_before_a_directory(weights, tmp_path, monkeypatch):
-    expected = load_bilm(weights)
-    weights.rename(tmp_path / "en_sm")
+@pytest.fixture
+def beside(weights, tmp_path, monkeypatch):
+    """Weights in a directory whose path here is the name of others."""
     monkeypatch.chdir(tmp_path)
-    assert find_weights("en_sm").where == str(EMBEDDED / "en_sm")
-    for setting in ("./en_sm", Path("../") / tmp_path.name / "en_sm", str(tmp_path / "en_sm")):
-        assert same_weights(load_bilm(setting), expected)
+    return weights.rename(tmp_path / "en_sm")
+
+
+def test_a_name_before_a_directory(beside, tmp_path):
+    """With a warning; a `Path` is none."""
+    expected = load_bilm(beside)
+    said = r"'en_sm' is taken as a name, .*write '\./en_sm'"
+    with pytest.warns(UserWarning, match=said):
+        assert find_weights("en_sm").where == str(EMBEDDED / "en_sm")
+    with pytest.warns(UserWarning, match=said):
+        source = read_source(["en_sm"])
+    assert same_weights(source.model, load_bilm(EMBEDDED / "en_sm")) and source.words
+    paths = Path("en_sm"), "./en_sm", Path("../") / tmp_path.name / "en_sm", str(beside)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for setting in paths:
+            for model in (load_bilm(setting), read_source([setting]).model):
+                assert same_weights(model, expected)
+
+
+def test_a_name_before_what_is_converted(tmp_path, monkeypatch):
+    """A zip, a file and a directory of a layout that no name has."""
+    monkeypatch.chdir(tmp_path)
+    Path("en_sm").mkdir()
+    Path("en_sm/options.json").touch()
+    with pytest.warns(UserWarning, match="is taken as a name"):
+        assert read_source(["en_sm"]).layout == "native"
+    with pytest.raises(ValueError, match=r"exactly one \*\.hdf5 file"):
+        read_source([Path("en_sm")])
+    shutil.rmtree("en_sm")
+    Path("en_sm").touch()
+    with pytest.warns(UserWarning, match="is taken as a name"):
+        assert read_source(["en_sm"]).layout == "native"
+    with pytest.raises(ValueError, match="Cannot read the zip en_sm"):
+        read_source([Path("en_sm")])
+
+
+def test_a_path_stays_one_as_a_text(beside):
+    """In the settings of an encoder, and in a config; of weights that were found, too."""
+    width = load_bilm(beside).config.width
+    encoder = Encoder(Path("en_sm"))
+    assert pickle.loads(pickle.dumps(encoder)) == encoder
+    assert encoder(["A text."])[0].shape[1] == encoder.shape[0] == width
+    config = {"nlp": {"lang": "en", "pipeline": ["tagger"]}}
+    config["components"] = {"tagger": {"factory": "tagger"}}
+    for weights in (Path("en_sm"), find_weights(Path("en_sm"))):
+        made = add_elmo(config, weights=weights)
+        nlp = spacy.util.load_model_from_config(made)
+        assert nlp.get_pipe("elmo").bilm.config.width == width
+
+
+def test_a_pipelines_path_is_no_name(weights, tmp_path, monkeypatch):
+    """For `spacy.load`, too, a name is one of what is installed."""
+    site = tmp_path / "site" / "en_both"
+    add(nlp := spacy.blank("en"), str(weights))
+    nlp.to_disk(tmp_path / "en_both")
+    monkeypatch.chdir(tmp_path)
+    (site / "data").mkdir(parents=True)
+    spacy.blank("en").to_disk(site / "data")
+    (site / "__init__.py").write_text(
+        "import spacy, pathlib\n"
+        "def load(**settings):\n"
+        "    return spacy.load(pathlib.Path(__file__).parent / 'data', **settings)"
+    )
+    (tmp_path / "site" / "en_both-1.0.dist-info").mkdir()
+    (tmp_path / "site" / "en_both-1.0.dist-info" / "METADATA").write_text("Name: en_both\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    assert Encoder(pipeline=Path("en_both")).shape == Encoder(weights).shape
+    with (
+        pytest.warns(UserWarning, match="'en_both' is taken as a name"),
+        pytest.raises(ValueError, match="'en_both' has no elmo component"),
+    ):
+        _ = Encoder(pipeline="en_both").shape
+
+
+def test_a_name_that_is_the_directory(pipeline_here):
+    """Of a package, run from where it lies: nothing is left out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert find_weights("en_here").path.parent.name == "en_here-1.0"
+
+
+@pytest.fixture
+def pipeline_here(weights, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    add(nlp := spacy.blank("en"), str(weights))
+    (tmp_path / "en_here").mkdir()
+    nlp.to_disk(tmp_path / "en_here" / "en_here-1.0")
+    (tmp_path / "en_here" / "__init__.py").touch()
+
+
+def test_a_saved_surprisal_lies_at_a_path(tmp_path, monkeypatch):
+    nlp = spacy.blank("en")
+    weights = write_language_model(tmp_path / "weights", ["a", "bank"])
+    component = nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
+    monkeypatch.chdir(tmp_path)
+    component.to_disk("en_sm")
+    assert component.from_disk("en_sm").language_model.vocab.words[3:] == ["a", "bank"]
 
 
 def test_files_that_may_not_be_looked_at(monkeypatch):
@@ -48,6 +148,12 @@ def test_nothing_of_that_name(setting):
     with pytest.raises(WeightsNotFoundError, match="no such directory") as error:
         find_weights(setting)
     assert repr(str(setting)) in str(error.value) and "'en_sm'" in str(error.value)
+
+
+def test_a_path_that_is_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WeightsNotFoundError, match=r"'en_sm' \(a Path is not taken as a name\)"):
+        find_weights(Path("en_sm"))
 
 
 @pytest.mark.parametrize("setting", [None, 5, {"a": 1}])

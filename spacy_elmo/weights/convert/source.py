@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 
 from ...bilm.model import BiLM
 from ...util.files import read_json, reading, write_bytes
-from ..find import find_weights
+from ..find import find_weights, name_first
 from ..layout import CONFIG, HEAD, STATISTICS, VOCAB, WEIGHTS, Card
-from ..native import save_bilm
+from ..native import Weights, save_bilm
 from ..statistics import Statistics
 from ..tensors import Tensors, compact, write_tensors
 from . import many_langs
@@ -76,18 +76,20 @@ def read_source(given: Sequence[str | Path], vocab: Path | None = None) -> Sourc
     """A biLM in any format.
 
     Args:
-        given: the name of weights, or else a directory or a zip; or two files.
+        given: the name of weights, or a directory or a zip, see `find_weights`; or two files.
         vocab: the words of a published head, if they are in another file.
 
     Raises:
         ValueError: there is no biLM, or it is damaged.
     """
-    path = Path(given[0])
     if len(given) > 1:
         options, *hdf5 = sorted(map(Path, given), key=lambda file: file.suffix != ".json")
         if len(hdf5) != 1 or options.suffix != ".json" or hdf5[0].suffix == ".json":
             raise ValueError(f"{list(map(str, given))} are no {OPTIONS} and HDF5 file.")
         return Source("published", *read_published(options, hdf5[0], vocab))
+    path = Path(given[0])
+    if (found := name_first(given[0])) is not None:
+        return _read_native(find_weights(found))
     if path.is_file() and path.suffix not in (".json", *HDF5):
         with TemporaryDirectory() as folder:
             try:
@@ -100,7 +102,10 @@ def read_source(given: Sequence[str | Path], vocab: Path | None = None) -> Sourc
         return Source("many_langs", many_langs.load(path))
     if (path / OPTIONS).is_file() and not (path / WEIGHTS).is_file():
         return _read_folder(path, vocab)
-    weights = find_weights(given[0])
+    return _read_native(find_weights(given[0]))
+
+
+def _read_native(weights: Weights) -> Source:
     words, head = weights.head() if weights.has_head() else (None, {})
     return Source("native", weights.load(), words, head, weights.card(), weights.statistics())
 
