@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List, Literal, Optional, Union  # noqa: UP035
+from typing import Any, Dict, List, Literal, Optional, Tuple, Union  # noqa: UP035
 from uuid import uuid4
 from weakref import ref
 
@@ -15,7 +15,7 @@ from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer
+from thinc.api import Model, Optimizer, to_numpy
 from thinc.types import Floats2d
 
 from ..bilm.torch_precision import rounding
@@ -210,7 +210,6 @@ class Elmo(Tok2Vec):
 
     # Reading Docs
 
-    @np.errstate(under="ignore")
     def predict(self, docs: Iterable[Doc]) -> List[Reading]:
         """Read Docs, which are not changed.
 
@@ -227,6 +226,13 @@ class Elmo(Tok2Vec):
         docs = list(docs)
         if not any(map(len, docs)):  # no weights are needed for that, nor have to be there
             return [self._new_reading(part) for doc in docs for part in doc_parts(doc, "doc", 1, 1)]
+        with np.errstate(under="ignore"):  # not a decorator: in NumPy 1 threads share its state
+            readings = self._read(docs)
+        self._check_listeners(Tok2VecListener)
+        self._check_words()
+        return readings
+
+    def _read(self, docs: Sequence[Doc]) -> List[Reading]:
         settings, n_tokens = self.bilm.settings, self.bilm.tokens_at_once
         given = settings.segments, settings.max_words, n_tokens
         parts = (part for doc in docs for part in doc_parts(doc, *given))
@@ -237,8 +243,6 @@ class Elmo(Tok2Vec):
                 if part.start == 0:
                     readings.append(self._new_reading(part))
                 readings[-1].take(part, own, vectors)
-        self._check_listeners(Tok2VecListener)
-        self._check_words()
         return readings
 
     def _check_words(self) -> None:
@@ -268,7 +272,8 @@ class Elmo(Tok2Vec):
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotate a stream of Docs, as many at a time as some passes of the biLM read.
 
-        Where there are processors for it, threads read the next Docs while these are used.
+        Where there are processors for it, threads read the next Docs while these are used; again
+        if the weights have changed meanwhile.
 
         Args:
             stream: any number of Docs.
@@ -280,13 +285,30 @@ class Elmo(Tok2Vec):
             if self._reads_ahead(batch_size):
                 n_threads = steady_threads(self.bilm.settings.threads)
         batches = chunks(stream, n_tokens / n_threads, batch_size)
-        for docs, predict in results_ahead(self.predict, batches, n_threads):
+        for docs, predict in results_ahead(self._predict_ahead, batches, n_threads):
             try:
-                self.set_annotations(docs, predict())
+                version, readings = predict()
+                if version != self._version():
+                    readings = self.predict(docs)
+                self.set_annotations(docs, readings)
             except Exception as error:
                 handle(self.name, self, docs, error)
             else:
                 yield from docs
+
+    def _predict_ahead(self, docs: Sequence[Doc]) -> Tuple[Any, List[Reading]]:
+        """The readings, and the version of the weights that they are of."""
+        if any(doc.text.strip() for doc in docs):  # else no weights are needed
+            self.set_up()
+        return self._version(), self.predict(docs)
+
+    def _version(self) -> Any:
+        """What is another object, or another value, when the weights of the biLM, or of the mix,
+        have changed."""
+        if not self.bilm.is_loaded or not self.mix.has_param("w"):
+            return None
+        mix = [to_numpy(self.mix.get_param(name)).tolist() for name in ("w", "gamma")]
+        return self.bilm.model.derived("version", object), mix
 
     def _reads_ahead(self, batch_size: int) -> bool:
         """A cache and autocast are of one thread, and a stream of single Docs may wait for each."""

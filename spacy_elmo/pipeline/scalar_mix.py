@@ -136,7 +136,8 @@ def set_up(model: MixModel, depth: int, width: int) -> None:
                 f"The mix's setting initial_weights has {len(weights)} weights, but the biLM has "
                 f"{depth} layers with the token layer: give one for each, or null."
             )
-        for name, values in (("w", weights), ("gamma", [settings.gamma])):
+        # The one that tells other threads that there are parameters comes last.
+        for name, values in (("gamma", [settings.gamma]), ("w", weights)):
             model.set_param(name, model.ops.asarray1f(values))
             if model.has_grad(name):  # of what was learned before, perhaps of another biLM
                 model.set_grad(name, model.ops.alloc1f(len(values)))

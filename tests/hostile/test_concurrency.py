@@ -9,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from typing import Any, Literal
 
+import numpy as np
 import pytest
 import torch
 
@@ -81,6 +83,32 @@ def test_the_first_warm_state_of_several_threads(
             assert max_difference(found, expected) <= TOLERANCE
     assert len(computed) == 1
     assert all(map(torch.equal, computed[0].initial_state("warm"), warm))
+
+
+def test_each_thread_keeps_its_own_handling_of_underflow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where both read at the same time, and the first to begin is the first to end."""
+    nlp, read = make_nlp(write_weights(tmp_path / "weights")), BiLM.read
+    nlp("A text.")
+    inside, ended = {"raise": Event(), "warn": Event()}, Event()
+
+    def wait(model: BiLM, *given: Any, **settings: Any) -> Any:
+        mine = "raise" if not inside["raise"].is_set() else "warn"
+        inside[mine].set()
+        assert (inside["warn"] if mine == "raise" else ended).wait(60)
+        return read(model, *given, **settings)
+
+    def kept(handling: Literal["raise", "warn"]) -> str:
+        assert handling == "raise" or inside["raise"].wait(60)
+        with np.errstate(under=handling):
+            nlp("A text.")
+            ended.set()
+            return np.geterr()["under"]
+
+    monkeypatch.setattr(BiLM, "read", wait)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(kept, ("raise", "warn"))) == ["raise", "warn"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks a process that has threads")

@@ -1,5 +1,6 @@
 import pickle
 import shutil
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -338,3 +339,58 @@ def test_twice_initialized_without_those_that_listen(weights: Path) -> None:
         nlp.initialize()
     found = numbers(nlp.get_pipe("elmo").model)
     assert all(np.array_equal(found[name], value) for name, value in expected.items())
+
+
+def in_place(nlp: Language) -> None:
+    with torch.no_grad():
+        bilm_of(nlp.get_pipe("elmo").model).lstm[0].bias.add_(0.5)
+
+
+def unnoticed(nlp: Language) -> None:
+    bilm = bilm_of(nlp.get_pipe("elmo").model)
+    bilm.lstm[0].bias.detach().numpy()[:] += 0.5
+    bilm.clear_caches()  # PyTorch does not see what NumPy writes
+
+
+def a_step(nlp: Language) -> None:
+    step(nlp, make_examples(nlp), Adam(0.05))
+
+
+def of_the_mix(nlp: Language) -> None:
+    mix_of(nlp.get_pipe("elmo").model).set_param("w", np.array([3, 0, 0], dtype="float32"))
+
+
+def others(nlp: Language) -> None:
+    other, *_ = started(nlp.get_pipe("elmo").bilm.settings.weights, steps=1, frozen=False)
+    nlp.get_pipe("elmo").from_bytes(other.get_pipe("elmo").to_bytes())
+
+
+@pytest.mark.parametrize("change", [in_place, unnoticed, a_step, of_the_mix, others])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_weights_that_change_while_a_stream_is_read(
+    weights: Path, change: Callable[[Language], None], n_threads: int
+) -> None:
+    """What comes in later batches has the new ones, whatever threads have read meanwhile."""
+    nlp, *_ = started(weights, frozen=False, threads=n_threads)
+    nlp.remove_pipe("tagger") if change is others else None
+    texts = [f"The bank of river {number} sat." for number in range(12)]
+    old = [nlp(text).tensor for text in texts]
+    found = []
+    for doc in nlp.pipe(texts, batch_size=2):
+        found.append(doc.tensor)
+        if len(found) == 3:
+            change(nlp)
+    new = [nlp(text).tensor for text in texts]
+    assert all(max_difference([a], [b]) > 1e-3 for a, b in zip(old, new, strict=True))
+    assert max_difference(found, [*old[:4], *new[4:]]) <= TOLERANCE
+
+
+def test_weights_that_change_in_a_stream_that_loads_them(weights: Path) -> None:
+    nlp, texts = make_nlp(weights, threads=2), [f"Bank number {number}." for number in range(12)]
+    old, found = make_nlp(weights), []
+    for doc in nlp.pipe(texts, batch_size=2):
+        found.append(doc.tensor)
+        if len(found) == 1:
+            in_place(nlp)
+    expected = [*map(old, texts[:2]), *map(nlp, texts[2:])]
+    assert max_difference(found, [doc.tensor for doc in expected]) <= TOLERANCE
