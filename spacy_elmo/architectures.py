@@ -51,7 +51,7 @@ def Elmo(
         ValueError: a setting is out of range.
     """
     settings = {name: value for name, value in locals().items() if name != "mix"}
-    return elmo_model(bilm_layer(BiLMSettings(**settings)), mix or ScalarMix())
+    return elmo_model(bilm_layer(BiLMSettings(**settings)), mix or ScalarMix(), width)
 
 
 def ElmoListener(

@@ -11,6 +11,8 @@ from weakref import ref
 
 import numpy as np
 from spacy.language import Language
+from spacy.pipeline.entity_linker import EntityLinker
+from spacy.pipeline.legacy import EntityLinker_v1
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
@@ -141,8 +143,8 @@ class Elmo(Tok2Vec):
         An `ElmoListener` gets the shape of the layers here, from the config of the weights alone.
         Weights that cannot be found or read, or do not fit a setting, are reported when they are
         needed: a saved pipeline contains its own. A listener of spaCy's that would read another
-        component's ``doc.tensor`` is warned of: an error would leave a pipeline that is half
-        changed.
+        component's ``doc.tensor``, and one of ours where it finds no layers, are warned of: an
+        error would leave a pipeline that is half changed.
         """
         name = getattr(component, "name", "")
         for listener in model_nodes(component, Tok2VecListener):
@@ -160,6 +162,13 @@ class Elmo(Tok2Vec):
         for own in model_nodes(component, ElmoListener):
             if own.upstream == self.name:
                 self._link(own, name)
+                if isinstance(component, (EntityLinker, EntityLinker_v1)):
+                    self._conflict = (
+                        f"The component '{name}' listens by spacy-elmo.ElmoListener.v1, but it "
+                        f"predicts from parts of Docs, which have no layers. Use "
+                        f"spacy.Tok2VecListener.v1 there, with the width of '{self.name}'."
+                    )
+                    warnings.warn(self._conflict, stacklevel=2)
         if isinstance(component, Tok2Vec):
             self._writer = name
 

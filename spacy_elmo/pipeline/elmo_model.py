@@ -17,10 +17,17 @@ LISTENER = "spacy-elmo.ElmoListener.v1"
 
 
 def elmo_model(
-    bilm: Model[list[Doc], list[Floats3d]], mix: MixModel
+    bilm: Model[list[Doc], list[Floats3d]], mix: MixModel, width: int | None = None
 ) -> Model[list[Doc], list[Floats2d]]:
-    """A biLM and a mix of its layers, with what spaCy's ``replace_listeners`` looks for."""
+    """A biLM and a mix of its layers, with what spaCy's ``replace_listeners`` looks for.
+
+    Args:
+        bilm, mix: see above.
+        width: of the vectors, if it is known.
+    """
     model: Model[list[Doc], list[Floats2d]] = chain(bilm, mix)
+    if width is not None:
+        model.set_dim("nO", width)
     model.name = "elmo"
     model.set_ref("bilm", bilm)
     model.set_ref("mix", mix)

@@ -31,7 +31,8 @@ def Tok2Vec(
         output_elmo: a second mix, concatenated with the encoder's output.
 
     Returns:
-        ``List[Doc]`` to one array ``(n_tokens, width)`` each.
+        ``List[Doc]`` to one array ``(n_tokens, width)`` each. Its ``nO`` is set if that of the
+        last part is, or of all that are concatenated last.
 
     Raises:
         ValueError: ``elmo`` and ``embed`` are both missing.
@@ -45,7 +46,7 @@ def Tok2Vec(
         raise ValueError(
             "The model spacy-elmo.Tok2Vec.v1 has neither 'elmo' nor 'embed'; give at least one."
         )
-    model: Any = concatenate(*inputs) if len(inputs) > 1 else inputs[0]
+    model: Any = join(*inputs) if len(inputs) > 1 else inputs[0]
     if encode is not None:
         # spaCy's encoders are as wide at their input as at their output.
         widths = [encode.get_dim(dim) for dim in ("nI", "nO") if encode.has_dim(dim)]
@@ -54,12 +55,21 @@ def Tok2Vec(
             model = chain(model, reduce)
         model = chain(model, encode)
     if output_elmo is not None:
-        model = concatenate(model, output_elmo)
+        model = join(model, output_elmo)
     for name, part in [("elmo", elmo), ("output_elmo", output_elmo)]:
         if part is not None:
             model.set_ref(name, part)
     if any(node.name == "static_vectors" for node in model.walk()):
         model.init = partial(init_with_vectors, model.init)
+    return model
+
+
+def join(*parts: Model[List[Doc], List[Floats2d]]) -> Model[List[Doc], List[Floats2d]]:
+    """Concatenate, and tell the width if it is known: an `entity_linker` takes it from there."""
+    model: Any = concatenate(*parts)
+    widths = [part.maybe_get_dim("nO") for part in parts]
+    if None not in widths:
+        model.set_dim("nO", sum(filter(None, widths)))
     return model
 
 

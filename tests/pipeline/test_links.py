@@ -117,7 +117,8 @@ def test_a_batch_that_is_done_with_is_not_spoken_of_again(weights: Path) -> None
     tagger.update(examples)
     elmo.finish_update(Adam(0.01))
     before = numbers(elmo.model)
-    tagger.update(examples)  # the Docs still have their layers
+    with pytest.raises(ValueError, match="a batch of 'elmo' that is over"):
+        tagger.update(examples)  # the Docs still have their layers
     elmo.finish_update(Adam(0.01))
     after = numbers(elmo.model)
     assert all(np.array_equal(after[name], value) for name, value in before.items())
