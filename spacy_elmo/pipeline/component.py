@@ -471,6 +471,7 @@ class Elmo(Tok2Vec):
         lack."""
         with files.reading(f"the component '{self.name}' from", source):
             bilm, mix = self.bilm, self.mix
+            self.model.set_dim("nO", None, force=True)  # type: ignore[arg-type]  # compared below
             yield
             if "model" not in exclude:
                 if self.bilm is bilm or self.mix is not mix:

@@ -104,7 +104,11 @@ def test_settings(weights: Path, name: str, value: Any, said: str) -> None:
 
 def test_width(weights):
     refuses(make_nlp(weights, width=1024), "width = 1024", str(weights), f"{WIDTH}")
-    assert make_nlp(weights, width=WIDTH)("a").tensor.shape == (1, WIDTH)
+    nlp = make_nlp(weights, width=WIDTH)
+    assert nlp("a").tensor.shape == (1, WIDTH)
+    nlp.config["components"]["elmo"]["model"]["width"] = 1024
+    with pytest.raises(ValueError, match=r"width = 1024 does not fit.* set it to 16"):
+        spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
 
 
 @pytest.mark.parametrize(
