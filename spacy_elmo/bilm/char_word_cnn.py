@@ -34,7 +34,7 @@ class DictionaryIds(CharacterIds):
     """
 
     def __init__(self, plain: CharacterIds, characters: list[str], words: list[str]):
-        super().__init__(**vars(plain))
+        super().__init__(plain.max_width, plain.max_characters, plain.form, plain.lower_capitals)
         self.characters = {character: i + 1 for i, character in enumerate(characters)}
         self.words = {word: i for i, word in enumerate(words)}
         for special, found in ((SPECIAL_CHARACTERS, self.characters), (SPECIAL_WORDS, self.words)):
@@ -85,6 +85,7 @@ class CharWordCNN(CharCNN):
         self.register_buffer("characters", torch.zeros(0, dtype=torch.uint8))
         self.register_buffer("words", torch.zeros(0, dtype=torch.uint8))
         self.word_embedding = nn.Embedding(config.n_words, config.vector_dim)
+        self.register_load_state_dict_pre_hook(_make_room)
         self.register_load_state_dict_post_hook(_read_dictionaries)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
@@ -93,6 +94,13 @@ class CharWordCNN(CharCNN):
         features = self.read_characters(ids[..., 0])
         joined = torch.cat([self.word_embedding(word_ids).to(features.dtype), features], dim=1)
         return self.project(joined)
+
+
+def _make_room(module: CharWordCNN, state: dict[str, torch.Tensor], prefix: str, *_: Any) -> None:
+    for name in ("characters", "words"):
+        own, given = getattr(module, name), state.get(f"{prefix}{name}", torch.empty(0))
+        if own.shape != given.shape:  # other words have other lengths
+            setattr(module, name, own.new_zeros(given.shape))
 
 
 def _read_dictionaries(module: CharWordCNN, _: Any) -> None:

@@ -18,6 +18,7 @@ import torch
 from spacy.tokens import Doc
 from typer.testing import CliRunner
 
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli import app
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.train import pretrain
@@ -83,6 +84,22 @@ def test_words_and_characters_are_fine_tuned(converted: Path) -> None:
     encoder = bilm.char_cnn
     for table in (encoder.word_embedding, encoder.embedding):
         assert table.weight.grad.abs().sum() > 0
+
+
+def test_other_words_are_loaded(model: Path) -> None:
+    """As often as somebody calls it, into a new biLM too."""
+
+    def read(bilm: BiLM) -> list[np.ndarray]:
+        with torch.no_grad():
+            return [layers.numpy() for layers in bilm.read(SENTENCES)[0]]
+
+    words = (model / "word.dic").read_text("utf-8").replace("cats\t", "felines\t")
+    (model / "word.dic").write_text(words, "utf-8")
+    plain, other, new = load(TINY), load(model), BiLM(read_config(model)).eval()
+    assert difference(read(plain), read(other)) > 0.01
+    for given in (other, plain, plain, other):
+        new.load_state_dict(given.state_dict())
+        assert difference(read(new), read(given)) < TOLERANCE
 
 
 def test_no_file_outside_of_the_directory_is_read(model: Path, tmp_path: Path) -> None:
