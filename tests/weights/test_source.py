@@ -3,6 +3,8 @@
 import gzip
 import json
 import shutil
+import tempfile
+import zipfile
 from pathlib import Path
 
 import h5py
@@ -153,6 +155,37 @@ def test_names_that_lead_out_of_a_zip(prefix, files, model, tmp_path):
     except ValueError as error:
         assert str(path) in str(error)
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
+
+
+@pytest.mark.parametrize("beside", [{}, {"options.json": b"{}"}, "files"])
+def test_a_zip_that_unpacks_to_far_more(beside, files, tmp_path, monkeypatch):
+    """Nothing of it is written before that is seen."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    content = {"model.hdf5": bytes(2**25)} | (files if beside == "files" else beside)
+    content |= {"vocab.txt": bytes(2**25)}
+    path = make_zip(tmp_path / "x.zip", content)
+    assert path.stat().st_size < 2**20
+    extracted = []
+    extract = zipfile.ZipFile.extract
+    monkeypatch.setattr(
+        zipfile.ZipFile, "extract", lambda *given: (extracted.append(given), extract(*given))[1]
+    )
+    said = "more than 100 times those of the zip" if beside else "0 folders with options.json"
+    fails(path, "Cannot read the zip", said)
+    assert not extracted and not [*(tmp_path / "temporary").iterdir()]
+
+
+def test_other_files_in_a_zip_stay_there(files, model, tmp_path, monkeypatch):
+    """Whatever their size is, and in any folder but that of the biLM."""
+    path = make_zip(tmp_path / "x.zip", {"other/bomb": bytes(2**25), **files})
+    written = []
+    extract = zipfile.ZipFile.extract
+    monkeypatch.setattr(
+        zipfile.ZipFile, "extract", lambda *given: (written.append(given[1]), extract(*given))[1]
+    )
+    assert same_weights(read(path), model)
+    assert sorted(each.filename for each in written) == sorted(files)
 
 
 @pytest.mark.parametrize("place", [0.5, None])

@@ -6,7 +6,7 @@ import os
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from ...bilm.model import BiLM
@@ -18,6 +18,8 @@ from ..statistics import Statistics
 from ..tensors import Tensors, compact, write_tensors
 from . import many_langs
 from .published import HDF5, OPTIONS, find_hdf5, read_published, write_published
+
+MAX_RATIO = 100  # of a zip: numbers pack three times at most, texts ten times
 
 
 @dataclass
@@ -111,21 +113,33 @@ def _read_native(weights: Weights) -> Source:
 
 
 def unzip(path: Path, folder: Path) -> Path:
-    """Unpack a zip; a name in it that leads out of the folder is changed to one inside.
+    """Unpack the biLM in a zip; a name in it that leads out of the folder is changed to one inside.
 
     Returns:
         The only folder in it that has a biLM.
 
     Raises:
-        ValueError: it has several or no such folders.
+        ValueError: it has several or no such folders, or would unpack to far more than weights do;
+            nothing is unpacked then.
         zipfile.BadZipFile: it is no zip, or is damaged.
     """
     with zipfile.ZipFile(path) as archive:
-        archive.extractall(folder)
-    found = {file.parent for file in folder.rglob("*.json") if file.name in (OPTIONS, CONFIG)}
-    if len(found) != 1:
-        raise ValueError(f"it has {len(found)} folders with {OPTIONS} or {CONFIG}, not one")
-    return found.pop()
+        files = [each for each in archive.infolist() if not each.is_dir()]
+        names = [PurePosixPath(each.filename) for each in files]
+        found = {name.parent for name in names if name.name in (OPTIONS, CONFIG)}
+        if len(found) != 1:
+            raise ValueError(f"it has {len(found)} folders with {OPTIONS} or {CONFIG}, not one")
+        files = [each for each, name in zip(files, names, strict=True) if name.parent in found]
+        # Python's library unpacks no more of a file than the size that is named here.
+        size, most = sum(each.file_size for each in files), MAX_RATIO * path.stat().st_size
+        if size > most:
+            raise ValueError(
+                f"its files have {size:,} bytes, more than {MAX_RATIO} times those of the zip, "
+                f"which weights never have"
+            )
+        for each in files:
+            unpacked = Path(archive.extract(each, folder))
+    return unpacked.parent
 
 
 def _read_folder(folder: Path, vocab: Path | None) -> Source:
