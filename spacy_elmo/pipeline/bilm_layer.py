@@ -29,6 +29,7 @@ from ..util.threads import threads_for
 from ..weights import saved
 from ..weights.find import find_weights
 from ..weights.layout import Card
+from ..weights.native import Weights
 from ..weights.statistics import Statistics
 from .layer_cache import LayerCache
 from .settings import BiLMSettings
@@ -91,14 +92,19 @@ class LazyBiLM(nn.Module):
         self._loading = RLock()
 
     @cached_property
+    def _found(self) -> Weights:
+        """What the setting names, until it is loaded."""
+        return find_weights(self.settings.weights)
+
+    @cached_property
     def config(self) -> BiLMConfig:
         """The biLM's shape, from its config file alone if it is not loaded yet."""
-        return self._fitting(find_weights(self.settings.weights).config())
+        return self._fitting(self._found.config())
 
     @cached_property
     def card(self) -> Card:
         """Name, language, licence and sources of the weights."""
-        return find_weights(self.settings.weights).card()
+        return self._found.card()
 
     @cached_property
     def tokens_at_once(self) -> int:
@@ -123,8 +129,9 @@ class LazyBiLM(nn.Module):
         if self._model is None:
             with self._loading, threads_for(0), torch.inference_mode(False):
                 if self._model is None:  # no other thread has loaded it meanwhile
-                    found = find_weights(self.settings.weights)
+                    found = self._found
                     self.take(found.load(), found.card(), found.statistics())
+                    del self._found  # which may have the file of a saved component in memory
         assert self._model is not None
         return self._model
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,33 @@ def to_bytes(model: BiLM, card: Card, statistics: Statistics | None) -> bytes:
     return srsly.msgpack_dumps(state)
 
 
+class Parts:
+    """What `to_bytes` wrote; each part is read and checked when it is asked for.
+
+    Args:
+        data: the bytes.
+    """
+
+    def __init__(self, data: bytes):
+        self._state = srsly.msgpack_loads(data)
+
+    @cached_property
+    def config(self) -> BiLMConfig:
+        return BiLMConfig.from_dict(self._state["config"])
+
+    @cached_property
+    def card(self) -> Card:
+        return Card(**self._state["card"])
+
+    @cached_property
+    def statistics(self) -> Statistics | None:
+        found = self._state.get("statistics")
+        return None if found is None else Statistics.from_bytes(found, self.config)
+
+    def load(self) -> BiLM:
+        return build(self.config, "Its weights file", load_tensors(self._state["weights"]))
+
+
 def from_bytes(data: bytes) -> tuple[BiLM, Card, Statistics | None]:
     """What `to_bytes` wrote.
 
@@ -39,43 +67,49 @@ def from_bytes(data: bytes) -> tuple[BiLM, Card, Statistics | None]:
         ValueError: the bytes are damaged.
     """
     with reading("the", "serialized elmo component"):
-        state = srsly.msgpack_loads(data)
-        config, found = BiLMConfig.from_dict(state["config"]), state.get("statistics")
-        statistics = None if found is None else Statistics.from_bytes(found, config)
-        model = build(config, "Its weights file", load_tensors(state["weights"]))
-        return model, Card(**state["card"]), statistics
+        parts = Parts(data)
+        return parts.load(), parts.card, parts.statistics
 
 
 class SavedWeights(Weights):
     """The biLM of a saved elmo component; it comes without a head.
+
+    The file is read once, and is in memory from then on.
 
     Args:
         path: the component's directory.
     """
 
     def config(self) -> BiLMConfig:
-        return self.load().config
+        with self._reading():
+            return self._parts.config
 
     def load(self) -> BiLM:
-        return self._read()[0]
+        with self._reading():
+            return self._parts.load()
 
     def card(self) -> Card:
-        return self._read()[1]
+        with self._reading():
+            return self._parts.card
 
     def statistics(self) -> Statistics | None:
-        return self._read()[2]
+        with self._reading():
+            return self._parts.statistics
 
     def files(self) -> list[Path]:
         return [self.path / "model"]
 
-    def _read(self) -> tuple[BiLM, Card, Statistics | None]:
-        """What `to_bytes` wrote, in the shim of a thinc model."""
-        with reading("the elmo component", self.path / "model"):
-            nodes = srsly.read_msgpack(self.path / "model")["shims"]
-            found = [shim for shims in nodes for shim in shims or () if shim]
-            if len(found) != 1:
-                raise ValueError("it is another component")
-            return from_bytes(srsly.msgpack_loads(found[0])["state"])
+    def _reading(self) -> AbstractContextManager[None]:
+        return reading("the elmo component", self.path / "model")
+
+    @cached_property
+    def _parts(self) -> Parts:
+        """What is in the shim of a thinc model."""
+        nodes = srsly.read_msgpack(self.path / "model")["shims"]
+        found = [shim for shims in nodes for shim in shims or () if shim]
+        if len(found) != 1:
+            raise ValueError("it is another component")
+        return Parts(srsly.msgpack_loads(found[0])["state"])
 
 
 def weights_in(path: Path) -> Weights | None:
