@@ -7,8 +7,9 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.synchronize import Event
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -28,14 +29,27 @@ def map_in_processes(
         n_process: how many processes, at most one for each processor.
 
     Raises:
-        ValueError: a process was killed.
+        ValueError: a process was killed; or none has started, as in a script without a main guard.
     """
     n_process = min(n_process, os.cpu_count() or 1)
-    with ProcessPoolExecutor(n_process, initializer=_start_worker) as pool:
+    has_started = multiprocessing.Event()
+    with ProcessPoolExecutor(n_process, None, _start_worker, (has_started,)) as pool:
+
+        def submit(task: tuple[Any, ...]) -> Future[T]:
+            try:
+                return pool.submit(function, *task)
+            except (EOFError, ConnectionError) as error:  # of the server that forks
+                raise BrokenProcessPool from error
+
         try:
-            started = (pool.submit(function, *task) for task in tasks)
-            yield from (future.result() for future in ahead(started, AHEAD * n_process))
+            yield from (future.result() for future in ahead(map(submit, tasks), AHEAD * n_process))
         except BrokenProcessPool as error:
+            if multiprocessing.get_start_method() != "fork" and not has_started.is_set():
+                raise ValueError(
+                    "No process has started: each imports the script that is run, which must start "
+                    "them below `if __name__ == '__main__':`, its main guard. If it does, see what "
+                    "the processes have printed above; perhaps there was not enough memory."
+                ) from error
             raise ValueError(
                 "A process was killed; perhaps there was not enough memory for all of them. Repeat "
                 "the command (`elmo encode` with --resume), perhaps with another --n-process."
@@ -54,8 +68,9 @@ def ahead(items: Iterable[T], n: int) -> Iterator[T]:
     yield from read
 
 
-def _start_worker() -> None:
+def _start_worker(has_started: Event) -> None:
     """Leave Ctrl-C to the parent process, and end with it, also if it is killed."""
+    has_started.set()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent: Any = multiprocessing.parent_process()
 

@@ -1,0 +1,69 @@
+"""Worker processes, however they are started."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spacy_elmo.util.workers import map_in_processes
+
+SCRIPT = """
+import multiprocessing
+
+from spacy_elmo.util.workers import map_in_processes
+
+def run():
+    if multiprocessing.get_start_method(allow_none=True) != {method!r}:
+        multiprocessing.set_start_method({method!r})
+    print(list(map_in_processes(abs, [(i,) for i in range(-3, 3)], 2)))
+
+{guard}
+    run()
+"""
+METHODS = [name for name in multiprocessing.get_all_start_methods() if name != "fork"]
+
+
+def run(path: Path, method: str, guard: str) -> subprocess.CompletedProcess[str]:
+    path.write_text(SCRIPT.format(method=method, guard=guard))
+    command = [sys.executable, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_without_a_main_guard(method: str, tmp_path: Path) -> None:
+    done = run(tmp_path / "script.py", method, "if True:")
+    said = "ValueError: No process has started: each imports the script"
+    assert done.returncode == 1 and said in done.stderr
+    assert "if __name__ == '__main__':" in done.stderr.rpartition(said)[2]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_with_a_main_guard(method: str, tmp_path: Path) -> None:
+    done = run(tmp_path / "script.py", method, "if __name__ == '__main__':")
+    assert done.stdout == "[3, 2, 1, 0, 1, 2]\n", done.stderr
+
+
+def kill(number: int) -> int:
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return number
+
+
+def test_a_process_that_is_killed() -> None:
+    with pytest.raises(ValueError, match="A process was killed; perhaps there was not enough mem"):
+        list(map_in_processes(kill, [(number,) for number in range(5)], 2))
+
+
+def fail(error: Exception) -> None:
+    raise error
+
+
+def test_an_error_of_the_function_is_its_own() -> None:
+    with pytest.raises(EOFError, match="of a file"):
+        list(map_in_processes(fail, [(EOFError("of a file"),)], 2))
