@@ -45,8 +45,8 @@ def test_hidden_states_are_the_layers() -> None:
     with torch.no_grad():
         forward, backward = model.read([words])[0][0][-1].chunk(2, dim=1)
         found = hidden_states(model, batch)
-    assert torch.equal(found.hidden_f[1:], forward)
-    assert torch.equal(found.hidden_b[:-1], backward)
+    torch.testing.assert_close(found.hidden_f[1:], forward, rtol=0, atol=1e-5)
+    torch.testing.assert_close(found.hidden_b[:-1], backward, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("is_training", [True, False])

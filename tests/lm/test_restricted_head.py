@@ -41,7 +41,7 @@ def test_all_words_change_nothing() -> None:
     result = evaluate(model, head, make_block(prose(), VOCAB))
     merged, vocab = restrict_head(head, VOCAB, reversed(VOCAB.words), "The file")
     again = evaluate(model, merged, make_block(prose(), vocab))
-    assert again.mean == pytest.approx(result.mean, rel=1e-6)
+    assert again.mean == pytest.approx(result.mean, rel=1e-5)
     assert again.n_unknown == 0
 
 

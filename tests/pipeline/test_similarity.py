@@ -16,7 +16,16 @@ from spacy_elmo.pipeline.similarity import occurrence_vector
 from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.layout import STATISTICS
 
-from .helpers import CONFIG, TEXTS, WIDTH, make_nlp, write_statistics, write_weights
+from .helpers import (
+    CONFIG,
+    TEXTS,
+    TOLERANCE,
+    WIDTH,
+    make_nlp,
+    max_difference,
+    write_statistics,
+    write_weights,
+)
 
 P = WIDTH // 2
 TEXT = "The bank  raised its rates.\n\nThey sat on the bank!"
@@ -137,10 +146,10 @@ def test_parts_of_a_doc_have_the_same_vectors(compared_weights, segments, store)
     expected = list(make_nlp(compared_weights, **settings).pipe(doc.copy() for doc in docs))
     assert max(map(len, docs)) > 5 * PASSES
     for reading, doc in zip(nlp.get_pipe("elmo").predict(docs), expected, strict=True):
-        np.testing.assert_allclose(reading.vectors, doc.tensor, atol=1e-6)
+        assert max_difference([reading.vectors], [doc.tensor]) <= TOLERANCE
         np.testing.assert_allclose(reading.compared.rows, compared_rows(doc), atol=2e-3)
         if store:
-            np.testing.assert_allclose(reading.layers, doc._.elmo_layers, atol=1e-6)
+            assert max_difference([reading.layers], [doc._.elmo_layers]) <= TOLERANCE
         else:
             assert reading.layers is None
 
@@ -148,7 +157,7 @@ def test_parts_of_a_doc_have_the_same_vectors(compared_weights, segments, store)
 def test_trained_vectors_stay_raw(nlp, compared_weights, tmp_path):
     raw = make_nlp(write_weights(tmp_path / "raw"))
     doc, other = nlp(TEXT), raw(TEXT)
-    np.testing.assert_array_equal(doc.tensor, other.tensor)
+    assert max_difference([doc.tensor], [other.tensor]) <= TOLERANCE
     assert other.vector.shape == (WIDTH,) and doc.vector.shape == (3 * P,)
     words = [token.i for token in other if not token.is_space]
     np.testing.assert_allclose(other.vector, other.tensor[words].mean(axis=0), atol=1e-6)
@@ -210,9 +219,8 @@ def test_a_dimension_that_hardly_varies(nlp, compared_weights, tmp_path, std):
 def test_saved_pipelines_keep_the_statistics(nlp, tmp_path):
     nlp.to_disk(tmp_path / "saved")
     expected = nlp(TEXT).vector
-    np.testing.assert_array_equal(spacy.load(tmp_path / "saved")(TEXT).vector, expected)
-    copied = pickle.loads(pickle.dumps(nlp))
-    np.testing.assert_array_equal(copied(TEXT).vector, expected)
+    for other in (spacy.load(tmp_path / "saved"), pickle.loads(pickle.dumps(nlp))):
+        np.testing.assert_allclose(other(TEXT).vector, expected, atol=1e-3)  # of half precision
 
 
 def compared_cosine(a, b):

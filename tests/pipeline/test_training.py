@@ -320,8 +320,8 @@ def test_docs_that_no_listener_learned_from(weights: Path) -> None:
         elmo.batch.finish()
         found.append([p.grad.numpy().copy() for p in elmo.bilm.model.parameters()])
     for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
-    assert any(gradient.any() for gradient in found[0])
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5 * np.abs(one).max())
+    assert all(gradient.any() for gradient in found[0])
 
 
 def test_twice_initialized_without_those_that_listen(weights: Path) -> None:

@@ -137,7 +137,7 @@ def test_two_processes_learn_what_one_does(paths, tmp_path) -> None:
     assert said.count("step 20: perplexity") == 1
     assert "; cpu, processes: 2, threads: 1" in said
     pretrain(config, tmp_path / "one", quiet=True)
-    np.testing.assert_allclose(losses_of(tmp_path / "two"), losses_of(tmp_path / "one"), rtol=1e-5)
+    np.testing.assert_allclose(losses_of(tmp_path / "two"), losses_of(tmp_path / "one"), rtol=1e-4)
     assert_close(tmp_path / "one", tmp_path / "two")
     one, two = (read_checkpoint(tmp_path / name / CHECKPOINT)[0] for name in ("one", "two"))
     assert (one.position, one.words) == (two.position, two.words)

@@ -55,7 +55,7 @@ def gradients(
 
 def assert_same(one: list[torch.Tensor], other: list[torch.Tensor]) -> None:
     for a, b in zip(one, other, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-7)
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-5 * float(b.abs().max()))
 
 
 def test_dropout_before_the_head() -> None:
@@ -80,7 +80,7 @@ def test_the_shares_of_processes_are_one_batch(count: int) -> None:
         loss_of_share, of_share = gradients([share], Alone(CPU, rank, count))
         losses.append(loss_of_share)
         grads.append(of_share)
-    assert sum(losses) == pytest.approx(loss, rel=1e-6)
+    assert sum(losses) == pytest.approx(loss, rel=1e-5)
     assert_same([torch.stack(of_each).mean(0) for of_each in zip(*grads, strict=True)], whole)
 
 
@@ -90,7 +90,7 @@ def test_the_shares_of_threads_are_one_batch(n_threads: int) -> None:
     loss, whole = gradients([BLOCK.batch(ALL)])
     shares = [BLOCK.batch(ALL, (thread, n_threads)) for thread in range(n_threads)]
     loss_of_threads, of_threads = gradients(shares, n_threads=n_threads)
-    assert loss_of_threads == pytest.approx(loss, rel=1e-6)
+    assert loss_of_threads == pytest.approx(loss, rel=1e-5)
     assert_same(of_threads, whole)
 
 
