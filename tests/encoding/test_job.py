@@ -95,7 +95,7 @@ def times(directory: Path) -> dict[str, int]:
 
 
 def wait_for_end(pid: int) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         status = Path(f"/proc/{pid}/stat")
         if not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z":

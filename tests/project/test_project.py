@@ -258,7 +258,7 @@ def interrupt(project: Path, workflow: str, saved: Path, **variables: object) ->
             assert process.poll() is None
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(60) != 0
+        assert process.wait(300) != 0
         while True:  # until the last process of the group has ended
             os.killpg(process.pid, 0)
             time.sleep(0.1)

@@ -217,7 +217,7 @@ def test_hdf5_that_claims_more_than_it_has(tmp_path):
     fails(tmp_path, "missing tensors", "W_0")
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "changes",
     [
