@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 STEPS = 127  # of a row's largest absolute value
+SMALLEST = 1e-30  # a row of smaller inputs is zeros
 SCALE = "_scale"  # ends the name of a row's scales in a file
 
 
@@ -62,6 +63,15 @@ def split_gates(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return found
 
 
+def stored_like(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Names, shapes and types of what `split_gates` returns, of tensors without values."""
+    found = dict(tensors)
+    for name in filter(is_gate, tensors):
+        found[name] = torch.empty_like(tensors[name], dtype=torch.int8)
+        found[name + SCALE] = torch.empty(tensors[name].shape[:-1], device="meta")
+    return found
+
+
 def join_gates(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """What `split_gates` has split."""
 
@@ -73,6 +83,12 @@ def join_gates(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
                 yield name, tensor
 
     return dict(joined())
+
+
+def round_rows(x: torch.Tensor) -> torch.Tensor:
+    """Inputs of the gates, rounded to 255 steps of a row's largest absolute value."""
+    most = x.abs().amax(dim=-1, keepdim=True)
+    return torch.where(most <= SMALLEST, 0.0, (x * (STEPS / most)).round() * (most / STEPS))
 
 
 def is_gate(name: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
+from .int8 import round_rows
 from .lstm_autograd import AutogradLSTM, Tensors
 from .lstm_weights import LSTMWeights
 from .sentence_batches import Packing
@@ -46,17 +47,19 @@ class OperatorLSTM(AutogradLSTM):
     Args:
         weights: of the layer.
         dtype: of the operands of the products, which may be less precise than the rest.
+        rounds: round the inputs of the gates as the kernel does for int8 weights; no gradients.
     """
 
-    def __init__(self, weights: LSTMWeights, dtype: torch.dtype):
+    def __init__(self, weights: LSTMWeights, dtype: torch.dtype, rounds: bool = False):
         super().__init__(weights)
+        self.read_inputs = round_rows if rounds else (lambda x: x)
         self.cell_clip, self.proj_clip = weights.cell_clip, weights.proj_clip
         self.ih, self.hh = (weight.detach().to(dtype) for weight in weights[:2])
         self.hr = None if weights.hr is None else weights.hr.detach().to(dtype)
 
     def forward(self, packing: Packing, given: Tensors, for_backward: bool) -> Tensors:
         x, h0, c0 = given
-        N, D = x.shape[1], c0.shape[2]
+        x, N, D = self.read_inputs(x), x.shape[1], c0.shape[2]
         bias = self.weights.bias.detach().unsqueeze(1)
         ih, hh, hr = self.ih.mT, self.hh.mT, None if self.hr is None else self.hr.mT
         out = torch.empty_like(x)
@@ -83,7 +86,7 @@ class OperatorLSTM(AutogradLSTM):
                 h, c = h[:, :size], c[:, :size]
             step = slice(start, start + size)
             gates = from_x[:, start - first : start - first + size]  # (2, size, 4D)
-            _add_times(gates, h, hh, out=gates)
+            _add_times(gates, self.read_inputs(h), hh, out=gates)
             i, f, g, o = gates.split(D, dim=2)
             gates[..., : 2 * D].sigmoid_()
             tanh(g, out=g)

@@ -21,6 +21,7 @@ from .kernel.library import Kernel, load_kernel
 from .kernel.lstm import KernelLSTM
 from .kernel.words import KernelCharCNN
 from .lstm_layer import LSTMLayer, Way
+from .lstm_pytorch import OperatorLSTM
 from .sentence_batches import IndexedSentences, Packing, id_tensor, to_device
 from .torch_precision import rounding
 from .word_cache import WordCache
@@ -124,12 +125,14 @@ class BiLM(nn.Module):
     def parts(self) -> tuple[Encode, Sequence[Way]]:
         """Token encoder and LSTM layers as they compute now: on a CPU, where no gradient is needed,
         those of the kernel, with weights that are packed once."""
-        kernel = None
-        if self.device.type == "cpu" and not torch.is_grad_enabled():
-            kernel = load_kernel() if self.lstm[0].bias.dtype == torch.float32 else None
-        if kernel is None:
+        dtype = self.lstm[0].bias.dtype
+        if self.device.type != "cpu" or torch.is_grad_enabled() or dtype != torch.float32:
             return self.char_cnn, list(self.lstm)
-        return self.derived(("parts", kernel), lambda: self._pack(kernel))
+        if (kernel := load_kernel()) is not None:
+            return self.derived(("parts", kernel), lambda: self._pack(kernel))
+        if not self.config.int8:
+            return self.char_cnn, list(self.lstm)
+        return self.char_cnn, [OperatorLSTM(each.weights(), dtype, True) for each in self.lstm]
 
     def _pack(self, kernel: Kernel) -> tuple[Encode, Sequence[Way]]:
         layers = [KernelLSTM(layer.weights(), kernel, self.config.int8) for layer in self.lstm]

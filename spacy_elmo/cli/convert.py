@@ -27,6 +27,7 @@ def convert_cli(
     lang: Annotated[str | None, typer.Option("--lang", "-l", help="Language of the biLM for its card, as a spaCy code (nb)")] = None,
     vocab: Annotated[Path | None, typer.Option("--vocab", help="Vocabulary of a published head, one word per line (default: the vocab.txt in the directory or zip)", exists=True, dir_okay=False)] = None,
     half: Annotated[bool, typer.Option("--half", help="Store the weights in half precision (native layout only)")] = False,
+    int8: Annotated[bool, typer.Option("--int8", help="Round the weights of the LSTMs' gates to int8, which a CPU reads faster; before a warm state or statistics are computed")] = False,
     no_head: Annotated[bool, typer.Option("--no-head", help="Leave out the language-model head and its vocabulary")] = False,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -41,6 +42,7 @@ def convert_cli(
     and their contexts; without, it is the cosine of mean vectors. Weights in the published format
     can be read by the archived ELMo implementations.
     """
+    from ..bilm.int8 import round_gates
     from ..util.files import atomic_directory
     from ..weights.convert.source import read_source
 
@@ -61,6 +63,8 @@ def convert_cli(
                 "The head (the softmax layer that predicts words) is left out, because its "
                 "vocabulary is unknown. Give it with --vocab."
             )
+        if int8:
+            round_gates(source.model)
         had_statistics = source.statistics is not None
         if to == "native":
             add_warm_state(source, warm_text)

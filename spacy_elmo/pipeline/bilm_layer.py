@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from functools import cached_property
 from threading import RLock
 from typing import Any, cast
@@ -323,6 +325,16 @@ class BiLMShim(PyTorchShim):
         finally:
             optimizer.learn_rate = learn_rate
         self.bilm.has_learned = True
+        config = self.bilm.model.config
+        if config.int8:
+            self.bilm.model.config = replace(config, int8=False)
+            warnings.warn(
+                f"The gates of '{self.bilm.settings.weights}' are no longer rounded to int8, since "
+                f"the biLM was trained: it reads at the speed of float32. Set frozen = true if it "
+                f"should not be trained.",
+                UserWarning,
+                stacklevel=2,
+            )
         self.bilm.clear_caches()
 
     def to_device(self, device_type: str, device_id: int) -> None:

@@ -184,6 +184,11 @@ class PretrainConfig:
         if "model" in data:
             try:
                 model = BiLMConfig.from_dict(data["model"])
+                if model.int8:
+                    raise ValueError(
+                        "int8 is true, but weights are rounded after training: leave it out, and "
+                        "run `elmo convert --int8`."
+                    )
             except (TypeError, ValueError) as error:
                 raise ValueError(f"Config: [model] {error}") from error
             sections["model"] = model
@@ -199,7 +204,7 @@ class PretrainConfig:
         Raises:
             ValueError: [model] is set and differs from it.
         """
-        shape = replace(started, initial_state="zero")
+        shape = replace(started, initial_state="zero", int8=False)
         if self.model not in (None, shape):
             raise ValueError(
                 f"Config: [model] differs from the weights '{where}' to start from. Remove the "

@@ -15,7 +15,7 @@ from ..bilm.model import BiLM
 from ..util.files import read_json, reading, write_json
 from .layout import CONFIG, FILES, HEAD, VOCAB, WEIGHTS, Card, read_words
 from .statistics import Statistics
-from .tensors import Tensors, build, check_tensors, compact, head_like, stored, write_tensors
+from .tensors import Tensors, build, check_tensors, head_like, stored, stored_tensors, write_tensors
 
 
 class Weights:
@@ -111,6 +111,6 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
         half: round the weights to half precision first.
     """
     write_json(path / CONFIG, model.config.to_dict())
-    write_tensors(compact(model.state_dict(), half), path / WEIGHTS)
+    write_tensors(stored_tensors(model, half), path / WEIGHTS)
     if card is not None:
         card.save(path)

@@ -19,7 +19,7 @@ from ..util.files import reading
 from .layout import Card
 from .native import Weights
 from .statistics import Statistics
-from .tensors import build, compact
+from .tensors import build, stored_tensors
 
 CONFIG_FILE = "config.cfg"  # of a pipeline
 
@@ -27,7 +27,7 @@ CONFIG_FILE = "config.cfg"  # of a pipeline
 def to_bytes(model: BiLM, card: Card, statistics: Statistics | None) -> bytes:
     """A biLM with its card, in half precision where that is exact."""
     state: dict[str, Any] = {"config": model.config.to_dict(), "card": asdict(card)}
-    state["weights"] = save_tensors(compact(model.state_dict()))
+    state["weights"] = save_tensors(stored_tensors(model))
     if statistics is not None:
         state["statistics"] = statistics.to_bytes()
     return srsly.msgpack_dumps(state)

@@ -9,6 +9,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save as save_tensors
 
+from ..bilm import int8
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..util.files import reading, write_bytes
@@ -118,10 +119,29 @@ def build(config: BiLMConfig, source: str, found: Tensors, read: Read | None = N
         for name in dict(model.char_cnn.named_buffers()):
             like = found.get(f"char_cnn.{name}", torch.empty(0))
             setattr(model.char_cnn, name, torch.empty(like.shape, dtype=torch.uint8))
-    tensors = check_tensors(model.state_dict(), source, found, read)
+        expected = model.state_dict()
+        expected = int8.stored_like(expected) if config.int8 else expected
+    tensors = check_tensors(expected, source, found, read)
     with reading("the weights", source):
-        model.load_state_dict(tensors, assign=True)
+        model.load_state_dict(int8.join_gates(tensors) if config.int8 else tensors, assign=True)
+        if config.int8:
+            int8.split_gates(model.state_dict())  # they are rounded
     return model.eval()
+
+
+def stored_tensors(model: BiLM, half: bool = False) -> dict[str, torch.Tensor]:
+    """The tensors of a biLM as its file has them, see `compact`; weights of gates that are rounded
+    to int8 as numbers and scales.
+
+    Raises:
+        ValueError: the config says that they are rounded, but they are not.
+    """
+    state = model.state_dict()
+    if not model.config.int8:
+        return compact(state, half)
+    parts = int8.split_gates(state)
+    scales = {name: parts.pop(name).cpu() for name in list(parts) if name.endswith(int8.SCALE)}
+    return compact(parts, half) | scales
 
 
 def compact(tensors: Tensors, half: bool = False) -> dict[str, torch.Tensor]:

@@ -1,0 +1,67 @@
+"""Weights of gates in eight bits: exact float32 values, found again from these."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.fingerprint import fingerprint
+from spacy_elmo.bilm.int8 import join, join_gates, round_gates, split, split_gates
+from spacy_elmo.bilm.model import BiLM
+
+CONFIG = BiLMConfig(((1, 5), (2, 7)), 12, 37, 2, initial_state="warm")
+
+
+def make_bilm(seed: int = 0) -> BiLM:
+    torch.manual_seed(seed)
+    return BiLM(CONFIG).eval()
+
+
+@given(arrays(np.float32, (3, 9), elements=st.floats(-8, 8, width=32, allow_subnormal=False)))
+def test_rounded_weights_are_numbers_times_a_short_scale(values: np.ndarray) -> None:
+    bilm = BiLM(BiLMConfig(((1, 4),), 9, 9))
+    with torch.no_grad():
+        bilm.lstm[0].weight_ih[0, :3] = torch.from_numpy(values)
+    weight = round_gates(bilm).lstm[0].weight_ih.detach()
+    numbers, scale = split(weight)
+    assert torch.equal(join(numbers, scale), weight)
+    assert not (scale.numpy().view(np.uint32) & 0xFF).any()  # 16 significant bits
+    found = weight[0, :3].numpy()
+    step = np.abs(values).max(axis=1, keepdims=True) / 127
+    assert (np.abs(found - values) <= 0.502 * step).all()
+    again = round_gates(bilm).lstm[0].weight_ih.detach()
+    assert torch.equal(again, weight)
+
+
+def test_all_rows_are_found_again() -> None:
+    bilm = round_gates(BiLM(BiLMConfig(((1, 4),), 64, 5000)))
+    for weight in (bilm.lstm[0].weight_ih, bilm.lstm[0].weight_hh):
+        assert torch.equal(join(*split(weight.detach())), weight)
+
+
+def test_weights_that_are_not_rounded_are_told() -> None:
+    with pytest.raises(ValueError, match=r"not rounded to int8.*set its int8 to false"):
+        split(make_bilm().lstm[0].weight_ih.detach())
+
+
+def test_gates_are_split_and_joined() -> None:
+    bilm = round_gates(make_bilm())
+    state, parts = bilm.state_dict(), split_gates(bilm.state_dict())
+    names = {f"lstm.{j}.weight_{kind}" for j in range(2) for kind in ("ih", "hh")}
+    assert {name for name, tensor in parts.items() if tensor.dtype == torch.int8} == names
+    joined = join_gates(parts)
+    assert joined.keys() == state.keys()
+    assert all(torch.equal(joined[name], state[name]) for name in state)
+
+
+def test_rounding_makes_another_biLM_whose_warm_state_is_computed_anew() -> None:
+    bilm = make_bilm()
+    before, warm = fingerprint(bilm), bilm.initial_state()
+    round_gates(bilm)
+    assert bilm.config.int8 and fingerprint(bilm) != before
+    assert not torch.equal(bilm.initial_state()[0], warm[0])

@@ -1,0 +1,271 @@
+"""The kernel computes what PyTorch's operators compute, and the same bits in every way."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.int8 import round_gates
+from spacy_elmo.bilm.kernel import library
+from spacy_elmo.bilm.kernel.library import VARIABLE, Kernel, load_kernel
+from spacy_elmo.bilm.kernel.lstm import KernelLSTM
+from spacy_elmo.bilm.kernel.words import KernelCharCNN
+from spacy_elmo.bilm.lstm_layer import LSTMLayer
+from spacy_elmo.bilm.lstm_pytorch import OperatorLSTM
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.sentence_batches import Packing, id_tensor
+
+SETS = ["avx2", "avxvnni", "avx512", "avx512vnni", "neon", "neondot"]
+KINDS = ["half", "single", "int8"]  # of weights
+CONFIG = BiLMConfig(
+    ((1, 5), (2, 7), (3, 9)), 12, 37, 2, char_dim=4, n_highway=1, cell_clip=2.0, proj_clip=1.5
+)
+
+
+@pytest.fixture(autouse=True)
+def kernel() -> Iterator[Kernel]:
+    """That of this CPU, and again after a test that has chosen another."""
+    found = load_kernel()
+    if found is None:
+        pytest.skip("there is no kernel")
+    yield found
+    load_kernel.cache_clear()
+
+
+def make_bilm(kind: str, config: BiLMConfig = CONFIG) -> BiLM:
+    torch.manual_seed(0)
+    bilm = BiLM(config).eval()
+    with torch.no_grad():
+        for parameter in bilm.parameters():
+            parameter.mul_(2)  # so that some values are clipped, and gates saturated
+            if kind == "half":
+                parameter.copy_(parameter.half())
+    return round_gates(bilm) if kind == "int8" else bilm
+
+
+def random_docs(n: int, seed: int = 0) -> list[list[str]]:
+    """Sentences of 0 to 60 words, some of them of one repeated word."""
+    rng = random.Random(seed)
+    words = ["".join(rng.choices("abcdeéü강🙂", k=rng.randint(1, 12))) for _ in range(300)]
+    return [
+        [rng.choice(words)] * rng.randint(1, 60) if rng.random() < 0.05
+        else rng.choices(words, k=int(60 * rng.random() ** 3))
+        for _ in range(n)
+    ]  # fmt: skip
+
+
+@torch.no_grad()
+def read(bilm: BiLM, sentences: list[list[str]]) -> list[torch.Tensor]:
+    return bilm.read(sentences, batch_words=500)[0]
+
+
+def are_equal(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
+    return len(one) == len(other) and all(map(torch.equal, one, other))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sentence_is_the_same_alone_among_others_and_in_threads(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bit for bit, a thousand sentences."""
+    bilm, sentences = make_bilm(kind), random_docs(1000)
+    together = read(bilm, sentences)
+    assert are_equal(together, [read(bilm, [words])[0] for words in sentences])
+    order = random.Random(1).sample(range(1000), 1000)
+    shuffled = read(bilm, [sentences[i] for i in order])
+    assert are_equal(shuffled, [together[i] for i in order])
+    monkeypatch.setattr("spacy_elmo.bilm.model.LAYER_WORK_PER_THREAD", 1)
+    bilm.n_threads = 3
+    assert are_equal(read(bilm, sentences), together)
+    with ThreadPoolExecutor(4) as pool:  # that share the biLM, and begin with an empty cache
+        bilm.clear_caches()
+        parts = pool.map(
+            lambda start: read(bilm, sentences[start : start + 250]), range(0, 1000, 250)
+        )
+        assert are_equal([layers for part in parts for layers in part], together)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", SETS)
+def test_each_instruction_set_computes_the_same(
+    name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bit for bit; a biLM that goes on to another set packs its weights anew."""
+    bilm, sentences = make_bilm(kind), random_docs(60)
+    expected = read(bilm, sentences)
+    if name not in library.instruction_sets(library.open_library()[0]):
+        pytest.skip(f"this CPU has no {name}")
+    monkeypatch.setenv(VARIABLE, name)
+    load_kernel.cache_clear()
+    bilm.word_cache.clear()
+    forced = load_kernel()
+    assert forced is not None and forced.name == name
+    assert are_equal(read(bilm, sentences), expected)
+
+
+def lstm_case(draw: Callable) -> tuple[LSTMLayer, list[int]]:
+    P = draw(st.integers(1, 70))
+    dim = draw(st.sampled_from([P, P + 1, P + 20, 90]).filter(lambda D: D >= P))
+    clip = st.sampled_from([None, 0.5])
+    config = BiLMConfig(((1, P),), P, dim, cell_clip=draw(clip), proj_clip=draw(clip))
+    torch.manual_seed(draw(st.integers(0, 99)))
+    return LSTMLayer(config), draw(st.lists(st.integers(1, 12), min_size=1, max_size=40))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_a_layer_of_any_size(data: st.DataObject) -> None:
+    """As the operators compute it in double precision."""
+    layer, lengths = lstm_case(data.draw)
+    packing, (P, D) = Packing(lengths), (layer.config.projection_dim, layer.config.dim)
+    shapes = (2, sum(lengths), P), (2, len(lengths), P), (2, len(lengths), D)
+    x, h, c = (torch.randn(shape) for shape in shapes)
+    kernel = load_kernel()
+    assert kernel is not None
+    with torch.no_grad():
+        found = KernelLSTM(layer.weights(), kernel)(x, packing, h, c)
+        exact = OperatorLSTM(layer.double().weights(), torch.float64)
+        expected = exact(x.double(), packing, h.double(), c.double())
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-5)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+def test_words_of_any_encoder(data: st.DataObject) -> None:
+    """As the operators compute them in double precision."""
+    draw = data.draw
+    widths = draw(st.lists(st.integers(1, 7), min_size=1, max_size=4, unique=True))
+    filters = tuple((width, draw(st.integers(1, 40))) for width in widths)
+    config = BiLMConfig(
+        filters,
+        draw(st.integers(1, 40)),
+        40,
+        char_dim=draw(st.integers(1, 20)),
+        n_highway=draw(st.integers(0, 2)),
+        activation=draw(st.sampled_from(["relu", "tanh"])),
+        max_characters_per_token=draw(st.integers(7, 50)),
+    )
+    torch.manual_seed(draw(st.integers(0, 99)))
+    encoder = BiLM(config).eval().char_cnn
+    words = draw(st.lists(st.text(max_size=60), min_size=1, max_size=9))
+    ids, kernel = id_tensor(*encoder.to_ids(words)), load_kernel()
+    assert kernel is not None
+    with torch.no_grad():
+        found = KernelCharCNN(encoder, kernel)(ids)
+        expected = encoder.double()(ids)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_is_not_hidden(kind: str, value: float) -> None:
+    """A NaN, or an infinity that a quantised number cannot hold, gives NaN in its row alone."""
+    bilm, packing = make_bilm(kind), Packing([2, 2])
+    lstm = bilm.parts()[1][0] if not torch.is_grad_enabled() else None
+    with torch.no_grad():
+        lstm = bilm.parts()[1][0]
+        x, h, c = torch.randn(2, 4, 12), torch.randn(2, 2, 12), torch.randn(2, 2, 37)
+        x[:, 0, 5] = value  # the first word of the first sentence
+        out, _, _ = lstm(x, packing, h, c)
+    assert out[:, 0].isnan().any() or (value == np.inf and kind != "int8")
+    assert out[:, 1].isfinite().all()
+    if kind == "int8":
+        assert out[:, 0].isnan().all() and out[:, 2].isnan().all()
+
+
+def test_other_weights_are_packed_anew() -> None:
+    """What is in use stays as it is."""
+    bilm, sentences = make_bilm("single"), random_docs(20)
+    with torch.no_grad():
+        packed, before = bilm.parts()[1], read(bilm, sentences)
+        bilm.lstm[0].weight_hh.mul_(0.5)
+        assert bilm.parts()[1][0] is not packed[0]
+        assert not are_equal(read(bilm, sentences), before)
+        bilm.lstm[0].weight_hh.mul_(2.0)
+        assert are_equal(read(bilm, sentences), before)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda x, h, c: (x[:, :, :11], h, c),
+        lambda x, h, c: (x[:, :4], h, c),
+        lambda x, h, c: (x, h[:, :1], c),
+        lambda x, h, c: (x, h, c[:, :, :36]),
+        lambda x, h, c: (x.double(), h, c),
+        lambda x, h, c: (x, h.half(), c),
+    ],
+)
+def test_sizes_are_checked_before_each_call(wrong: Callable) -> None:
+    with torch.no_grad():
+        lstm = make_bilm("single").parts()[1][0]
+    given = torch.randn(2, 5, 12), torch.randn(2, 2, 12), torch.randn(2, 2, 37)
+    with pytest.raises(ValueError, match=r"shape|float32"):
+        lstm(*(wrong(*given)[:1]), Packing([3, 2]), *(wrong(*given)[1:]))
+
+
+def test_characters_that_there_are_not() -> None:
+    encoder = make_bilm("single").char_cnn
+    with torch.no_grad():
+        for wrong in (0, 262):
+            with pytest.raises(ValueError, match="no embedding"):
+                KernelCharCNN(encoder, load_kernel())(torch.full((1, 5), wrong))
+
+
+def test_without_the_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It warns once, and PyTorch's operators give the same vectors but for their rounding."""
+    bilm, sentences = make_bilm("single"), random_docs(20)
+    expected = read(bilm, sentences)
+    monkeypatch.setattr(library, "LIBRARY", tmp_path / "kernel.so")
+    load_kernel.cache_clear()
+    with pytest.warns(UserWarning, match="no library kernel.so in .*several times slower") as said:
+        found = read(bilm, sentences), read(bilm, sentences)
+    assert len(said) == 1 and are_equal(*found)
+    for ours, theirs in zip(found[0], expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
+
+
+def test_a_stale_library_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "source_hash", lambda: "0" * 16)
+    load_kernel.cache_clear()
+    with pytest.warns(UserWarning, match="was built from another source"):
+        assert load_kernel() is None
+
+
+def test_the_instructions_that_the_user_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for chosen, message in (
+        ("sse9", "SPACY_ELMO_KERNEL is 'sse9', but this CPU has"),
+        ("none", ""),
+    ):
+        monkeypatch.setenv(VARIABLE, chosen)
+        load_kernel.cache_clear()
+        if message:
+            with pytest.raises(ValueError, match=message):
+                load_kernel()
+        else:
+            assert load_kernel() is None
+
+
+def test_int8_without_the_kernel_rounds_the_inputs_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    bilm, sentences = make_bilm("int8"), random_docs(40)
+    found = read(bilm, sentences)
+    monkeypatch.setattr("spacy_elmo.bilm.model.load_kernel", lambda: None)
+    operators = read(bilm, sentences)
+    bilm.config = replace(bilm.config, int8=False)
+    exact = read(bilm, sentences)
+
+    def distance(one: list[torch.Tensor], other: list[torch.Tensor]) -> float:
+        return float((torch.cat(one, dim=1) - torch.cat(other, dim=1)).norm())
+
+    assert distance(found, operators) < 0.05 * distance(found, exact)
