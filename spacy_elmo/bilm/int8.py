@@ -23,7 +23,8 @@ def round_gates(model: Any) -> Any:
         for layer in model.lstm:
             for weight in (layer.weight_ih, layer.weight_hh):
                 scale = _short(weight.abs().amax(dim=-1, keepdim=True) / STEPS)
-                weight.copy_(_divide(weight, scale).clamp_(-STEPS, STEPS) * scale)
+                numbers = _divide(weight, scale).clamp_(-STEPS, STEPS)
+                weight.copy_(numbers * scale + 0.0)  # no number is -0
     model.config = replace(model.config, int8=True)
     model.warm_h = model.warm_c = None  # it was computed from other weights
     model.clear_caches()

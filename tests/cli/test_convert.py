@@ -156,6 +156,23 @@ def test_words_of_the_softmax(own, published, tmp_path) -> None:
     assert not Path("new").exists() and not Path("few").exists()
 
 
+def test_int8(own, published, tmp_path) -> None:
+    """Also with --half, and there and back; the warm state is that of the rounded weights."""
+    convert(published, tmp_path / "int8", "--int8")
+    convert(published, tmp_path / "float")
+    rounded, exact = load_bilm(str(tmp_path / "int8")), load_bilm(str(tmp_path / "float"))
+    assert rounded.config.int8 and not exact.config.int8
+    assert not torch.equal(rounded.warm_h, exact.warm_h)
+    assert torch.equal(rounded.warm_h, rounded.compute_warm_state()[0])
+    sizes = [(tmp_path / name / "weights.safetensors").stat().st_size for name in ("int8", "float")]
+    assert sizes[0] < sizes[1]
+    convert(tmp_path / "int8", tmp_path / "there", "--to", "published")
+    convert(tmp_path / "there", tmp_path / "back", "--int8", "--half")
+    back = load_bilm(str(tmp_path / "back"))
+    for name in ("weight_ih", "weight_hh"):
+        assert torch.equal(getattr(back.lstm[0], name), getattr(rounded.lstm[0], name))
+
+
 def test_half_precision(own, tmp_path) -> None:
     convert(own, tmp_path / "half", "--to", "native", "--half")
     for name in ("weights.safetensors", "head.safetensors"):
