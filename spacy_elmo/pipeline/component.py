@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List, Literal, Optional, Tuple, Union  # noqa: UP035
+from typing import Any, Dict, List, Literal, Optional, Union  # noqa: UP035
 from uuid import uuid4
 from weakref import ref
 
@@ -17,13 +17,11 @@ from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer, to_numpy
+from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 
-from ..bilm.torch_precision import rounding
 from ..text.segments import DocPart, chunks, doc_parts
 from ..util import files
-from ..util.threads import results_ahead, steady_threads
 from ..weights.find import WeightsNotFoundError
 from ..weights.layout import DOCUMENTS
 from .batch import Batch
@@ -281,49 +279,20 @@ class Elmo(Tok2Vec):
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotate a stream of Docs, as many at a time as some passes of the biLM read.
 
-        Where there are processors for it, threads read the next Docs while these are used; again
-        if the weights have changed meanwhile.
-
         Args:
             stream: any number of Docs.
             batch_size: the most Docs at a time.
         """
-        handle, n_threads, n_tokens = self.get_error_handler(), 1, 1
+        handle, n_tokens = self.get_error_handler(), 1
         with contextlib.suppress(WeightsNotFoundError):  # the first Doc with words reports it
             n_tokens = self.bilm.tokens_at_once
-            if self._reads_ahead(batch_size):
-                n_threads = steady_threads(self.bilm.settings.threads)
-        batches = chunks(stream, n_tokens / n_threads, batch_size)
-        for docs, predict in results_ahead(self._predict_ahead, batches, n_threads):
+        for docs in chunks(stream, n_tokens, batch_size):
             try:
-                version, readings = predict()
-                if version != self._version():
-                    readings = self.predict(docs)
-                self.set_annotations(docs, readings)
+                self.set_annotations(docs, self.predict(docs))
             except Exception as error:
                 handle(self.name, self, docs, error)
             else:
                 yield from docs
-
-    def _predict_ahead(self, docs: Sequence[Doc]) -> Tuple[Any, List[Reading]]:
-        """The readings, and the version of the weights that they are of."""
-        if any(doc.text.strip() for doc in docs):  # else no weights are needed
-            self.set_up()
-        return self._version(), self.predict(docs)
-
-    def _version(self) -> Any:
-        """What is another object, or another value, when the weights of the biLM, or of the mix,
-        have changed."""
-        if not self.bilm.is_loaded or not self.mix.has_param("w"):
-            return None
-        mix = [to_numpy(self.mix.get_param(name)).tolist() for name in ("w", "gamma")]
-        return self.bilm.model.derived("version", object), mix
-
-    def _reads_ahead(self, batch_size: int) -> bool:
-        """A cache and autocast are of one thread, and a stream of single Docs may wait for each."""
-        bilm = self.bilm
-        is_plain = bilm.device.type == "cpu" and rounding(bilm.device)[0] is None
-        return is_plain and batch_size > 1 and not bilm.cache.is_on
 
     def set_annotations(self, docs: Sequence[Doc], readings: Sequence[Reading]) -> None:
         """Write what `predict` has read to Docs: vectors, and what is stored or compared."""
