@@ -45,6 +45,7 @@ def docs_in(path: Path, vocab: Vocab) -> Iterator[Doc]:
 
 
 def stored_docs_in(path: Path) -> Iterator[StoredDoc]:
-    """The Docs of a ``.spacy`` file as bytes; see `docs_in`."""
+    """The Docs of a ``.spacy`` file as bytes, whose words get their flags where they are read; see
+    `docs_in`."""
     for doc in docs_in(path, Vocab()):
         yield StoredDoc(doc.text, doc.to_bytes(exclude=["tensor"]))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from itertools import chain, groupby
 from pathlib import Path
+from typing import Any
 
 import spacy
 from spacy.language import Language
@@ -15,9 +16,9 @@ from ..util.workers import map_in_processes
 from ..weights.native import Weights
 from .corpus_reader import CorpusReader
 from .docbin import docs_in
-from .segments import chunks, sentence_bounds
-from .shards import Paths, find_files, form, split_at_spaces
-from .split_text import ZONE_CHARACTERS, ZONE_SIZE, split_text
+from .segments import chunks
+from .shards import Paths, find_files, form
+from .split_text import ZONE_CHARACTERS, ZONE_SIZE, sentences_of, split_text
 from .texts import paragraphs_in
 
 BY_RULES = "spacy.Tokenizer.v1"
@@ -117,7 +118,7 @@ def tokenize_files(
     """
     for is_docs, files in groupby(texts, lambda text: form(text) == ".spacy"):
         if is_docs:
-            yield from chain.from_iterable(map(_stored_sentences, files))
+            yield from chain.from_iterable(_stored_sentences(nlp, file) for file in files)
             continue
         paragraphs = chain.from_iterable(paragraphs_in(file, column) for file in files)
         if n_process == 1:
@@ -137,8 +138,8 @@ def _split_chunk(lang: str, tokenizer: str, paragraphs: list[str]) -> list[list[
 _worker_pipeline = lru_cache(maxsize=1)(blank)
 
 
-def _stored_sentences(path: Path) -> Iterator[list[str]]:
-    """The sentences of the Docs in a ``.spacy`` file."""
-    for doc in docs_in(path, Vocab()):
-        for tokens in sentence_bounds(doc).tokens:
-            yield split_at_spaces(doc[i].text for i in tokens)
+def _stored_sentences(nlp: Language, path: Path) -> Iterator[list[str]]:
+    """The sentences of the Docs in a ``.spacy`` file, whose words no vocab keeps."""
+    known: Any = nlp.vocab  # without its getters, no word would be punctuation or white space
+    for doc in docs_in(path, Vocab(lex_attr_getters=known.lex_attr_getters)):
+        yield from sentences_of(doc)

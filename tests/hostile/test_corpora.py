@@ -14,7 +14,7 @@ from spacy.tokens import DocBin
 
 from spacy_elmo import encode
 from spacy_elmo.encoding.row_files import RowFiles
-from spacy_elmo.text import docbin, readers, shards
+from spacy_elmo.text import docbin, shards, split_text
 from spacy_elmo.text.readers import tokenize_files
 from spacy_elmo.text.shards import read_lines
 from spacy_elmo.text.texts import texts_in
@@ -97,6 +97,6 @@ def test_a_fault_of_ours_is_not_the_files(tmp_path: Path, monkeypatch: pytest.Mo
     def fault(doc: Any) -> None:
         raise TypeError("a fault")
 
-    monkeypatch.setattr(readers, "sentence_bounds", fault)
+    monkeypatch.setattr(split_text, "sentence_bounds", fault)
     with pytest.raises(TypeError, match=r"^a fault$"):
         sentences(tmp_path / "docs.spacy")

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import spacy
 from spacy.tokens import DocBin
 
+import spacy_elmo
 from spacy_elmo.text.readers import Texts, blank_pipeline
 from spacy_elmo.weights.layout import Card
+
+from ..cli.helpers import succeed
+from ..pipeline.helpers import TOLERANCE, max_difference, write_language_model
+
+DIALOGUE = [
+    '"Go (now)!" he said. [No.] It is -- "well..." -- fine.  Yes.',
+    "“Where?” she asked. ‘Over there …’ – (He pointed.) – “I see!”",
+    " \t ",
+    "„Wohin?“ «Là-bas !» — and then: 'Stop.' (Or not?) [sic] {ok.} ¿Sí? ¡No!",
+    "«He left.»\u2003»Why?« ... 'cause\u00a0he could. )",
+    ". \u3000",
+]
 
 
 def test_texts_of_all_forms(tmp_path: Path) -> None:
@@ -50,3 +67,47 @@ def test_the_tokenizer_of_the_weights_is_taken_for_their_language() -> None:
         nlp = blank_pipeline(Korean(), lang)  # type: ignore[arg-type]
         assert [token.text for token in nlp("너는?")] == ["너는", "?"]
     assert blank_pipeline(Korean(), "en").lang == "en"  # type: ignore[arg-type]
+
+
+def write_dialogue(room: Path) -> list[Path]:
+    """The same lines in every format."""
+    nlp, lines = spacy.blank("en"), "".join(f"{line}\n" for line in DIALOGUE)
+    objects = "".join(json.dumps({"text": line, "n": 1}) + "\n" for line in DIALOGUE)
+    (room / "a.txt").write_text(lines, encoding="utf-8")
+    (room / "b.txt.gz").write_bytes(gzip.compress(lines.encode()))
+    (room / "c.jsonl").write_text(objects)
+    (room / "d.jsonl.gz").write_bytes(gzip.compress(objects.encode()))
+    DocBin(docs=nlp.pipe(DIALOGUE)).to_disk(room / "e.spacy")
+    succeed("tokenize", room / "a.txt", room / "shards")
+    return [*sorted(file for file in room.iterdir() if file.is_file()), room / "shards"]
+
+
+def test_any_format_has_the_same_sentences(tmp_path: Path) -> None:
+    """For all that reads corpora: marks stay with the sentence that they close, none is empty."""
+    pytest.importorskip("pyarrow.parquet")
+    weights = write_language_model(tmp_path / "weights", ["he", "she", "."])
+    (tmp_path / "texts").mkdir()
+    expected = [
+        ['"', "Go", "(", "now", ")", "!", '"'],
+        ["he", "said", ".", "["],
+        ["No", ".", "]"],
+        ["It", "is", "--", '"', "well", "...", '"', "--", "fine", "."],
+        ["Yes", "."],
+    ]
+    found: dict[str, Any] = {}
+    for file in write_dialogue(tmp_path / "texts"):
+        name = file.name
+        if name != "shards":
+            sentences = list(Texts(file, "en").sentences())
+            assert sentences[: len(expected)] == expected
+            assert len(sentences) == 20 and all(map(all, sentences)) and all(sentences)
+            assert not any(map(str.isspace, (word for words in sentences for word in words)))
+            found.setdefault("sentences", sentences)
+            assert sentences == found["sentences"], name
+        measured = json.loads(succeed("perplexity", file, "-w", weights, "--json"))
+        del measured["text"]
+        assert measured == found.setdefault("measured", measured), name
+        out = tmp_path / f"{name}.npy"
+        spacy_elmo.encode(file, out, weights=str(weights), level="sentences")
+        vectors = np.load(out)
+        assert max_difference([vectors], [found.setdefault("vectors", vectors)]) <= TOLERANCE, name
