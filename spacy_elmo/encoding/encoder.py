@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
@@ -23,16 +24,17 @@ from ..util.settings import Settings, one_of
 from ..util.threads import threads
 from ..weights.find import as_setting, find_weights, refuse_lists, warn_of_path
 from .encoded_rows import EncodedRows
-from .rows import Row, check_row, make_docs
+from .rows import check_rows, make_docs
 
 LOADING = RLock()  # threads that share an encoder load it once
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)  # not frozen: scikit-learn notes things on it
 class Encoder(Settings):
     """Turns texts into vectors; loads its weights at first use, and pickles as its settings.
 
-    Threads may share it. Its vocabulary keeps each new word, as that of any pipeline.
+    Threads may share it. Its vocabulary keeps each new word, as that of any pipeline. With
+    ``level="documents"`` it is also a transformer of scikit-learn, which needs no fitting.
 
     Args:
         weights: see `find_weights`; tokenized as the card of the weights says.
@@ -127,40 +129,99 @@ class Encoder(Settings):
         return found
 
     def __call__(self, rows: Iterable[Any]) -> np.ndarray | list[np.ndarray]:
-        """The vectors of texts, or of lists of words.
+        """The vectors of texts, or of lists of words, see `encode`.
 
-        With ``level="documents"`` one array ``(n_rows, *shape)``, as scikit-learn takes it, else
-        ``(n, *shape)`` for each row.
-
-        None, a null of Spark or pandas, is an empty text.
+        With ``level="documents"`` one array ``(n_rows, *shape)``, else ``(n, *shape)`` for each
+        row.
 
         Raises:
-            ValueError: one text instead of a list, or something else than a text or words.
+            ValueError: see `encode`.
         """
-        if isinstance(rows, str):
-            raise ValueError(f"Give a list of texts, as in [text]; found the text {rows[:50]!r}.")
-        checked = list(map(check_row, rows))
-        encoded = self.encode(range(len(checked)), checked)
+        encoded = self.encode(rows)
         if self.level == "documents":
             return encoded.vectors
         return [vectors for _, _, vectors in encoded]
 
-    @threads(1)
-    def encode(self, ids: Sequence[int], rows: Sequence[Row]) -> EncodedRows:
-        """Encode some rows together, on one thread.
-
-        Args:
-            ids: see `EncodedRows`.
-            rows: texts, lists of words (one sentence each), or stored Docs.
+    def fit(self, X: Any, y: Any = None) -> Encoder:
+        """Check that vectors belong to documents; nothing is learnt.
 
         Raises:
-            ValueError: the pipeline has a component that cannot read them, or the dtype is too
-                small for the vectors.
+            ValueError: `level` is another one.
         """
+        if self.level != "documents":
+            raise self.error("level", "scikit-learn needs a vector for each text: 'documents'")
+        return self
+
+    def transform(self, X: Iterable[Any]) -> np.ndarray:
+        """The vectors of texts, ``(n_rows, n_features)``; with all layers, one after another.
+
+        Raises:
+            ValueError: `level` is not ``"documents"``, or see `encode`.
+        """
+        return self.fit(X).encode(X).vectors.reshape(-1, math.prod(self.shape))
+
+    def fit_transform(self, X: Iterable[Any], y: Any = None) -> np.ndarray:
+        """See `transform`."""
+        return self.transform(X)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def set_params(self, **params: Any) -> Encoder:
+        """Change settings of this encoder, which no other thread may use meanwhile.
+
+        Raises:
+            ValueError: a setting is unknown, or does not go with another; none is changed.
+        """
+        self.check_names(params)
+        changed = replace(self, **params)
+        if changed != self:
+            vars(self).pop("_nlp", None)
+            vars(self).update(vars(changed))
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self) and name in self.get_params():
+            raise AttributeError(f"Change the setting {name} by set_params, which checks it.")
+        super().__setattr__(name, value)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the features of `transform`, ``(n_features,)``: ``elmo0``, …"""
+        return np.array([f"elmo{i}" for i in range(math.prod(self.shape))], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn import utils  # which asks for them, so it is there
+
+        tags = utils.InputTags(one_d_array=True, two_d_array=False, string=True)
+        return utils.Tags(
+            estimator_type=None,
+            target_tags=utils.TargetTags(required=False),
+            transformer_tags=utils.TransformerTags(preserves_dtype=[]),
+            input_tags=tags,
+            no_validation=True,
+            requires_fit=False,
+        )
+
+    @threads(1)
+    def encode(self, rows: Iterable[Any], ids: Sequence[int] | None = None) -> EncodedRows:
+        """The vectors of rows with the texts that they belong to, computed on one thread.
+
+        Args:
+            rows: a list, Series, 1-D array or generator of texts or of lists of words (one sentence
+                each), or a table of one column. A null of Python, NumPy, pandas or Arrow is an
+                empty text.
+            ids: see `EncodedRows`; None for 0, 1, …
+
+        Raises:
+            ValueError: the rows are something else; the pipeline has a component that cannot read
+                them; or the dtype is too small for the vectors.
+        """
+        checked = check_rows(rows)
         nlp = self.nlp
         texts: list[list[str]] = []
         vectors = [np.empty((0, *self.shape), self.dtype)]
-        for doc in nlp.pipe(make_docs(nlp, rows)):
+        for doc in nlp.pipe(make_docs(nlp, checked)):
             own, array = self._pool(doc, self._select(doc))
             with np.errstate(over="ignore"):
                 array = array.astype(self.dtype, copy=False)
@@ -170,7 +231,9 @@ class Encoder(Settings):
                 )
             texts.append(own)
             vectors.append(array)
-        return EncodedRows(ids, texts, np.concatenate(vectors))
+        return EncodedRows(
+            range(len(texts)) if ids is None else ids, texts, np.concatenate(vectors)
+        )
 
     def _select(self, doc: Doc) -> np.ndarray:
         """A copy of the vectors of a Doc's tokens, ``(n_tokens, *shape)``: it keeps no layers."""

@@ -208,7 +208,7 @@ def encode_part(encoder: Encoder, chunk: Chunk, path: Path) -> Summary:
     encoder = keep(encoder)
     encoder.elmo.bilm.model.word_cache.clear()
     with memory_zone(encoder.nlp, map(text_of, chunk.rows)):
-        encoded = encoder.encode(*chunk)
+        encoded = encoder.encode(chunk.rows, chunk.ids)
     formats.write_part(encoded, path)
     return Summary(len(encoded.ids), len(encoded.vectors))
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
-import numpy as np
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span, Token
 from spacy.vocab import Vocab
 
 from ..text.docbin import StoredDoc
@@ -17,16 +16,76 @@ from ..util.settings import shorten
 Row = str | list[str] | StoredDoc  # a text to tokenize, the words of a sentence, or a Doc
 
 
+def check_rows(rows: Any) -> list[Row]:
+    """The rows that a user gives: a list, Series, 1-D array or generator of them, or a table of one
+    column; see `check_row`.
+
+    Raises:
+        ValueError: it is something else, or a row is.
+    """
+    kind, names = type(rows), column_names(rows)
+    if isinstance(rows, str):
+        raise ValueError(f"Give a list of texts, as in [text]; found the text {rows[:50]!r}.")
+    if isinstance(rows, Doc | Span | Token):
+        raise ValueError(f"Give a list of texts, as in [doc.text]; found a {kind.__name__}.")
+    if isinstance(rows, Mapping):
+        found = f"a {kind.__name__} with the keys {shorten([*rows])}"
+        raise ValueError(f"Give a list of texts; found {found}.")
+    if names is not None and len(names) != 1:
+        found = f"a {kind.__name__} with the columns {shorten(names)}"
+        raise ValueError(f"Give one column of texts; found {found}.")
+    shape = tuple(getattr(rows, "shape", (0,)))
+    if names is not None:
+        rows = rows[names[0]]
+    elif len(shape) == 2 and shape[1] == 1:
+        rows = rows[:, 0]
+    elif len(shape) != 1:
+        found = f"a {kind.__name__} of the shape {shape}"
+        raise ValueError(f"Give one column of texts; found {found}.")
+    if not isinstance(rows, Iterable) or isinstance(rows, bytes | Set):  # sets have no order
+        raise ValueError(f"Give a list of texts; found a {kind.__name__}.")
+    checked = []
+    for number, row in enumerate(rows):
+        try:
+            checked.append(check_row(row))
+        except ValueError as error:
+            raise ValueError(f"Row {number}: {error}.") from error
+    return checked
+
+
+def column_names(table: Any) -> list[Any] | None:
+    """The names of the columns of a table of pandas, Arrow, Polars, Spark or ``datasets``; None for
+    what is none. Of a Series, an attribute may be one of its elements: the class is asked."""
+    for name in ("column_names", "columns"):
+        if hasattr(type(table), name):
+            return list(getattr(table, name))
+    return None
+
+
 def check_row(row: Any) -> Row:
-    """A text, or the words of a sentence; None, a null of Spark or pandas, is an empty text.
+    """A text, or the words of a sentence. A null of Python, NumPy, pandas or Arrow is an empty
+    text, see `check_text`.
 
     Raises:
         ValueError: it is something else.
     """
-    if not isinstance(row, list | tuple | np.ndarray):
+    for name in ("as_py", "tolist", "to_list"):  # of Arrow; NumPy and pandas; Polars
+        if hasattr(row, name):
+            row = getattr(row, name)()
+            break
+    if isinstance(row, StoredDoc):
+        return row
+    if isinstance(row, Doc | Span | Token):
+        raise ValueError(
+            f"expected a text, found a {type(row).__name__}: give its text, doc.text, or the words "
+            f"of a sentence, [token.text for token in doc]"
+        )
+    if not isinstance(row, list) and type(row) is not tuple:  # a named tuple is a row of a table
         return check_text(row)
     if not all(isinstance(word, str) and word for word in row):
-        raise ValueError(f"expected words that are not empty, found {shorten(list(row))}")
+        raise ValueError(f"expected words that are not empty, found {shorten(row)}")
+    if len(row) == 1 and len(row[0].split()) > 1:
+        raise ValueError(f"expected words, found {shorten(row)}: give the text, not a list of it")
     return list(map(str, row))
 
 

@@ -15,7 +15,7 @@ from .shards import FORMATS, TABLES, form, read_lines
 def texts_in(path: Path, column: str | None = None) -> Iterator[str]:
     """The texts of a file: a key of JSONL, else the lines.
 
-    A null in JSONL is an empty text.
+    A null in JSONL is an empty text; so is NaN, as Python writes one.
 
     Args:
         path: of the file; its suffix tells the format.
@@ -40,18 +40,17 @@ def paragraphs_in(path: Path, column: str | None = None) -> Iterator[str]:
 
 
 def check_text(text: Any) -> str:
-    """A text of a file or a user; None, a null, is an empty one.
+    """A text of a file or a user; a null (None, a float that is no number, pandas' ``<NA>``) is an
+    empty one.
 
     Raises:
         ValueError: it is something else.
     """
-    if text is None:
+    is_nan = isinstance(text, float) and text != text
+    if text is None or is_nan or type(text).__name__ == "NAType":
         return ""
     if not isinstance(text, str):
-        what = f"expected a text, found {shorten(text)}"
-        if isinstance(text, float) and text != text:
-            what += ". A text that is missing is null, or '' (in pandas: texts.fillna(''))"
-        raise ValueError(what)
+        raise ValueError(f"expected a text, found {shorten(text)}")
     return str(text)  # spaCy takes no strings of NumPy
 
 

@@ -99,7 +99,7 @@ def test_failures(text, tmp_path, monkeypatch) -> None:
     (tmp_path / "empty.txt").write_text(" \n\t\n")
     (tmp_path / "text.conllu").write_text("1\tA\t_\n")
     (tmp_path / "bad.spacy").write_bytes(b"nothing")
-    for number, line in enumerate(('{"tokens": []}', "{", "[]", '{"text": 3}', '{"text": NaN}')):
+    for number, line in enumerate(('{"tokens": []}', "{", "[]", '{"text": 3}', '{"text": []}')):
         (tmp_path / f"{number}.jsonl").write_text(f'{{"text": "A word."}}\n{line}\n')
     (tmp_path / "damaged.txt.gz").write_bytes(gzip.compress(TEXT.encode())[:60])
     (tmp_path / "full").mkdir()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -51,7 +50,7 @@ def test_means_of_sentences_and_documents(weights: str) -> None:
     docs = list(nlp.pipe(TEXTS))
     means = Encoder(weights, level="documents")(TEXTS)
     assert max_difference([means], [np.stack([d._.elmo for d in docs])]) <= TOLERANCE
-    block = Encoder(weights, level="sentences").encode(range(len(TEXTS)), TEXTS)
+    block = Encoder(weights, level="sentences").encode(TEXTS)
     sents = [[s for s in doc.sents if s.text.strip()] for doc in docs]
     assert block.tokens == [[s.text.strip() for s in of_doc] for of_doc in sents]
     means = np.stack([s._.elmo for of_doc in sents for s in of_doc])
@@ -90,7 +89,7 @@ def test_a_pipeline(weights: str, tmp_path: Path) -> None:
     encoder = Encoder(pipeline=str(tmp_path))
     assert max_difference(encoder(texts), [doc.tensor for doc in nlp.pipe(texts)]) <= TOLERANCE
     assert encoder.nlp.pipe_names == ["sentencizer", "elmo"]
-    sentences = Encoder(pipeline=str(tmp_path), level="sentences").encode([0], texts[:1]).tokens
+    sentences = Encoder(pipeline=str(tmp_path), level="sentences").encode(texts[:1]).tokens
     assert sentences == [["A bank. And b;", "the bank c."]]
     nlp.remove_pipe("elmo")
     nlp.to_disk(tmp_path)
@@ -105,25 +104,77 @@ def test_too_large_for_half_precision(weights: str, tmp_path: Path) -> None:
         Encoder(pipeline=str(tmp_path), dtype="float16")(["A bank"])
 
 
+NLP = spacy.blank("en")
+
+
 @pytest.mark.parametrize(
     "rows, message",
     [
         ("a b", r"Give a list of texts, .* found the text 'a b'"),
-        (["a b", math.nan], r"found nan\. .*fillna\(''\)"),
-        ([b"x"], "expected a text, found b'x'"),
+        (b"a b", "Give a list of texts; found a bytes"),
+        (3, "found a int"),
+        (None, "found a NoneType"),
+        ({"a b", "c"}, "found a set"),
+        ({"text": ["a b"], "id": [1]}, r"found a dict with the keys \['text', 'id'\]"),
+        (NLP("a b"), r"as in \[doc\.text\]; found a Doc"),
+        (NLP("a b")[:1], r"as in \[doc\.text\]; found a Span"),
+        (NLP("a b")[0], r"as in \[doc\.text\]; found a Token"),
+        *((["a b", each], r"Row 1: .* its text, doc\.text, or the words") for each in (
+            NLP("a b"), NLP("a b")[:1], NLP("a b")[0])),
+        (np.array([["a", "b"], ["c", "d"]]), r"column of texts; found a ndarray .* \(2, 2\)"),
+        (np.array("a b"), r"column of texts; found a ndarray of the shape \(\)"),
+        ([b"x"], "Row 0: expected a text, found b'x'"),
+        (["a b", {"text": "c"}], "Row 1: expected a text, found {'text': 'c'}"),
+        ([["a b."], ["c d."]], r"Row 0: .* found \['a b\.'\]: give the text, not a list of it"),
+        ([NamedTuple("Pair", [("id", str), ("text", str)])("1", "c")], "found Pair"),
         *(([["a", each]], r"words that are not empty, found \['a', ") for each in (None, "", b"b")),
     ],
-)
-def test_rows_that_are_no_texts(weights: str, rows: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Encoder(weights)(rows)
+)  # fmt: skip
+@pytest.mark.parametrize("level", ["tokens", "documents"])
+def test_rows_that_are_no_texts(weights: str, level: str, rows: Any, message: str) -> None:
+    encoder = Encoder(weights, level=level)
+    for read in (encoder, encoder.encode, encoder.transform):
+        if read != encoder.transform or level == "documents":
+            with pytest.raises(ValueError, match=message):
+                read(rows)
 
 
 def test_rows_of_other_libraries(weights: str) -> None:
     encoder = Encoder(weights)
     [expected] = encoder(["a b"])
-    for rows in (np.array(["a b"]), [np.str_("a b")], [np.array(["a", "b"])], [("a", "b")]):
+    for rows in (
+        ("a b",), np.array(["a b"]), np.array([["a b"]], dtype=object), [np.str_("a b")],
+        [np.array(["a", "b"])], [("a", "b")], iter(["a b"]), (text for text in ["a b"]),
+        {"x": "a b"}.values(), [np.array("a b")],
+    ):  # fmt: skip
         assert np.array_equal(encoder(rows)[0], expected)
+
+
+def test_columns_of_pandas_and_arrow(weights: str) -> None:
+    """A null is an empty text, an index is no order."""
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    encoder = Encoder(weights, level="documents")
+    texts = ["a b", None, "The bank."]
+    expected = encoder(["a b", "", "The bank."])
+    objects = pandas.Series(texts, index=["columns", "shape", "column_names"], dtype=object)
+    frame = pandas.DataFrame({"text": texts, "label": [1, 2, 3]}, index=[2, 1, 0])
+    table = arrow.table({"text": texts, "label": [1, 2, 3]})
+    for rows in (
+        objects, objects.fillna(np.nan), objects.astype("string"), objects.astype("category"),
+        pandas.Index(objects), pandas.Series(texts, dtype="string[pyarrow]"),
+        pandas.Series([["a", "b"], [], ["The", "bank", "."]]), frame["text"], frame[["text"]],
+        frame[["text"]].to_numpy(), frame["text"].tolist(), frame.set_index("label"),
+        table["text"], table.select(["text"]), table["text"].combine_chunks(),
+        arrow.array([["a", "b"], None, ["The", "bank", "."]]), ["a b", pandas.NA, "The bank."],
+        ["a b", float("nan"), "The bank."], np.array(["a b", np.nan, "The bank."], dtype=object),
+        np.array(["a b", np.float32("nan"), "The bank."], dtype=object),
+        np.array(texts, dtype=object)[:, None],
+    ):  # fmt: skip
+        assert np.array_equal(encoder(rows), expected)
+        assert np.array_equal(encoder.transform(rows), expected)
+    for wide in (frame, table):
+        with pytest.raises(ValueError, match=r"with the columns \['text', 'label'\]"):
+            encoder(wide)
 
 
 def test_threads_share_an_encoder(weights: str) -> None:
@@ -141,7 +192,6 @@ def test_threads_share_an_encoder(weights: str) -> None:
 
 
 def test_documents_are_the_rows_of_one_array(weights: str) -> None:
-    """A null is an empty text."""
     encoder = Encoder(weights, level="documents")
     null, empty, text = found = encoder([None, "", "a b"])
     assert found.shape == (3, WIDTH) and encoder([]).shape == (0, WIDTH)
@@ -151,7 +201,7 @@ def test_documents_are_the_rows_of_one_array(weights: str) -> None:
 def test_words_are_one_sentence(weights: str) -> None:
     encoder = Encoder(weights)
     words = ["A", "b", ".", "C.d", "e"]
-    block = encoder.encode([7], [words])
+    block = encoder.encode([words], ids=[7])
     assert (block.ids, block.tokens) == ([7], [words])
     whole = make_nlp(weights, segments="doc")
     doc = spacy.tokens.Doc(whole.vocab, words=words)
@@ -181,3 +231,10 @@ def test_pickled_as_its_settings(weights: str) -> None:
 def test_settings_that_do_not_fit(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Encoder(**settings)
+
+
+def test_a_path_is_no_name(weights: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(weights).parent)
+    encoder = Encoder(Path("tiny"), level="documents")
+    assert encoder == Encoder(str(Path.cwd() / "tiny"), level="documents")
+    assert np.array_equal(encoder(["a"]), Encoder(weights, level="documents")(["a"]))

@@ -140,7 +140,7 @@ def test_vectors_are_read_as_elmo_encode_writes_them(tmp_path, layers) -> None:
     text, out = write_text(tmp_path / "text.txt", prose()), tmp_path / "out.npy"
     weights = str(tmp_path / "weights")
     spacy_elmo.encode(text, out, weights=weights, layers=layers, tokenized=True, dtype="float16")
-    expected = Encoder(weights, layers=layers).encode([0], [" ".join(prose()[5])]).vectors
+    expected = Encoder(weights, layers=layers).encode([" ".join(prose()[5])]).vectors
     teacher = EncodedVectors(str(out))
     none, found = teacher([["never", "seen"], prose()[5]])
     assert none is None and found is not None
