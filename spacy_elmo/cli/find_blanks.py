@@ -48,8 +48,21 @@ def find_blanks(nlp: Language, text: str) -> list[Blank]:
 
 
 def one_line(text: str) -> str:
-    """A text on one line; lone surrogates, possible in a command line, become ``?``."""
-    return " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
+    """A text on one line.
+
+    Raises:
+        ValueError: it has a byte of a command line that is no UTF-8, which Python makes half of a
+            surrogate pair: whatever stood for it would change the sentence.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        byte, before = ord(text[error.start]) & 0xFF, text[: error.start][-20:]
+        raise ValueError(
+            f"The text is not UTF-8: after {before!r} it has the byte 0x{byte:02x}. Convert it, or "
+            f"set the terminal to UTF-8."
+        ) from None
+    return " ".join(text.split())
 
 
 def print_filled(blank: Blank, filled: Filled) -> None:

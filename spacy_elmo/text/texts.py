@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 
 from ..util.settings import shorten
 from .shards import FORMATS, TABLES, form, read_lines
+
+LINE_END = re.compile("\r\n|\r|\n")
 
 
 def texts_in(path: Path, column: str | None = None) -> Iterator[str]:
@@ -35,8 +38,8 @@ def texts_in(path: Path, column: str | None = None) -> Iterator[str]:
 
 
 def paragraphs_in(path: Path, column: str | None = None) -> Iterator[str]:
-    """The lines of each of the texts of a file, see `texts_in`."""
-    return chain.from_iterable(map(str.splitlines, texts_in(path, column)))
+    """The lines of each of the texts of a file, see `texts_in`; they end as those of files do."""
+    return chain.from_iterable(map(LINE_END.split, texts_in(path, column)))
 
 
 def check_text(text: Any) -> str:

@@ -37,9 +37,7 @@ def test_a_blank_stands_in_its_sentence() -> None:
     assert blanks[0].words == ["He", "(", "___", ")", "saw", "___", "."]
 
 
-@given(
-    st.lists(st.sampled_from(["___", " ", "a", "?!", "—", "(", "\n", "  ", "安", "\udc80", "'s"]))
-)
+@given(st.lists(st.sampled_from(["___", " ", "a", "?!", "—", "(", "\n", "  ", "安", "'s"])))
 def test_any_text(parts: list[str]) -> None:
     for blank in find_blanks(NLP, "".join(parts)):
         assert blank.words[blank.place] == "___"

@@ -25,6 +25,7 @@ DIALOGUE = [
     " \t ",
     "„Wohin?“ «Là-bas !» — and then: 'Stop.' (Or not?) [sic] {ok.} ¿Sí? ¡No!",
     "«He left.»\u2003»Why?« ... 'cause\u00a0he could. )",
+    "A (page\x0c. Next) \u2028line \x85 here.\u2029And",
     ". \u3000",
 ]
 
@@ -100,7 +101,7 @@ def test_any_format_has_the_same_sentences(tmp_path: Path) -> None:
         if name != "shards":
             sentences = list(Texts(file, "en").sentences())
             assert sentences[: len(expected)] == expected
-            assert len(sentences) == 20 and all(map(all, sentences)) and all(sentences)
+            assert len(sentences) == 23 and all(map(all, sentences)) and all(sentences)
             assert not any(map(str.isspace, (word for words in sentences for word in words)))
             found.setdefault("sentences", sentences)
             assert sentences == found["sentences"], name
