@@ -117,12 +117,12 @@ def Texts(
     """``spacy-elmo.Texts.v1``: raw text for pretraining, tokenized as it is read.
 
     Args:
-        paths: files of a paragraph a line (.txt) or of JSONL (.jsonl), also .gz or .xz, or of Docs
-            (.spacy); directories of them; or patterns.
+        paths: files of a paragraph a line (.txt), of a column of texts (.jsonl, .csv, .tsv), each
+            also .gz or .xz, or .parquet, or of Docs (.spacy); directories of them; or patterns.
         lang: code of the language whose tokenizer is used.
         tokenizer: registered name of another tokenizer, one that needs no settings, such as
             ``"spacy.Tokenizer.v1"``.
-        column: key of the texts in JSONL; None for ``"text"``.
+        column: name of the column of texts, in JSONL the key; None for ``"text"``.
     """
     from .text import readers
 

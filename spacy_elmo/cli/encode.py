@@ -11,7 +11,7 @@ from . import options
 
 
 def encode_cli(
-    corpus: Annotated[str, typer.Argument(help="File, directory or pattern. Rows are the lines of a .txt file, the texts of a .jsonl file (each also .gz or .xz), the Docs of a .spacy file, and the sentences of shards", metavar="CORPUS")],
+    corpus: Annotated[str, typer.Argument(help="File, directory or pattern. Rows are the lines of a .txt file, the texts of a .jsonl, .csv or .tsv file (each also .gz or .xz) or a .parquet file, the Docs of a .spacy file, and the sentences of shards", metavar="CORPUS")],
     out: Annotated[Path, typer.Argument(help="What to write: a directory of Parquet files, .parquet, or a file .npy or .hdf5", metavar="OUT")],
     weights: options.BiLMName = "en_sm",
     pipeline: Annotated[str | None, typer.Option("--pipeline", "-p", help="Name or directory of a spaCy pipeline, to use instead of --weights: its last elmo component, and those before it, for example to split sentences")] = None,
@@ -21,6 +21,7 @@ def encode_cli(
     lang: options.TokenizerLang = None,
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces. Shards that `elmo tokenize` has written are recognized without it")] = False,
     column: options.Column = None,
+    keep: Annotated[str | None, typer.Option("--keep", help="Other columns of .jsonl, .csv, .tsv or .parquet to copy to the output, such as id,label. A column id takes the place of the rows' numbers", metavar="NAMES")] = None,
     n_process: options.Processes = 1,
     resume: Annotated[bool, typer.Option("--resume", "-r", help="Continue an interrupted job. Without one, start from the beginning")] = False,
     force: options.Force = False,
@@ -33,9 +34,10 @@ def encode_cli(
     Write the vectors of a corpus.
 
     There is one row for each line, sentence or Doc of the corpus, in its order, empty ones too.
-    .parquet has the columns id, tokens and vectors, with one vector for each of the tokens. .hdf5
+    .parquet has the columns id, tokens and vectors, with one vector for each of the tokens (instead
+    of tokens, sentences or text, as --level says), and those of --keep. .hdf5
     has a dataset for each row, named 0, 1, …, as other ELMo tools write and read it. .npy is one
-    array of all vectors, with the start of each row in a second file and its tokens in a third.
+    array of all vectors, with the start of each row in a second file and the rest in a third.
     Needs the extra parquet, and hdf5 for .hdf5.
 
     Finished parts are in OUT.parts until all are there, so a job that was killed loses little and
@@ -55,7 +57,7 @@ def encode_cli(
             corpus, out,
             weights=weights, pipeline=pipeline, layers=layers, level=level,
             dtype=dtype, lang=lang, tokenized=tokenized,
-            column=column, n_process=n_process, resume=resume, force=force, ray=ray, quiet=quiet,
+            column=column, keep=keep or (), n_process=n_process, resume=resume, force=force, ray=ray, quiet=quiet,
         )  # fmt: skip
     text = f"{summary.n_vectors:,} vectors in {summary.n_rows:,} rows"
     data = {"output": str(out), "rows": summary.n_rows, "vectors": summary.n_vectors}

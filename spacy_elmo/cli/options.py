@@ -19,7 +19,7 @@ TextLang = Annotated[str, typer.Option("--lang", "-l", help="Language of the tex
 TokenizerLang = Annotated[str | None, typer.Option("--lang", "-l", help="Language of the text (default: the language of the weights)")]
 GpuId = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU")]
 Code = Annotated[Path | None, typer.Option("--code", "-c", help="Python file with code of your own (registered functions) to be imported")]
-Column = Annotated[str | None, typer.Option("--column", help="Key of JSONL that has the texts (default: text)")]
+Column = Annotated[str | None, typer.Option("--column", help="Column of .jsonl (a key), .csv, .tsv or .parquet that has the texts (default: text)")]
 Processes = Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes, at most one for each processor; each computes on one core")]
 Json = Annotated[bool, typer.Option("--json", "-j", help="Output JSON")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no messages")]

@@ -13,7 +13,7 @@ from . import options
 
 def senses_cli(
     word: Annotated[str, typer.Argument(help="A word that is a single token; upper and lower case are the same", metavar="WORD")],
-    corpus: Annotated[str, typer.Option("--in", "-i", help="File, directory or pattern of a corpus: .txt, .jsonl (each also .gz or .xz), .spacy, or shards", metavar="CORPUS")],
+    corpus: Annotated[str, typer.Option("--in", "-i", help="File, directory or pattern of a corpus: .txt, .jsonl, .csv, .tsv (each also .gz or .xz), .parquet, .spacy, or shards", metavar="CORPUS")],
     output: options.Picture = None,
     top: Annotated[int, typer.Option("--top", "-n", min=1, help="Number of contexts to show for each sense")] = 5,
     weights: options.BiLMName = "en_sm",

@@ -11,7 +11,7 @@ from . import options
 
 
 def tokenize_cli(
-    paths: Annotated[list[Path], typer.Argument(help='Texts, directories of them or patterns, then the directory to write. A text is a .txt file with one paragraph per line, a .jsonl file (each also .gz or .xz), or a .spacy file of Docs', metavar="TEXT... OUT")],
+    paths: Annotated[list[Path], typer.Argument(help='Texts, directories of them or patterns, then the directory to write. A text is a .txt file with one paragraph per line, a .jsonl, .csv or .tsv file (each also .gz or .xz), a .parquet file, or a .spacy file of Docs', metavar="TEXT... OUT")],
     lang: options.TextLang = "en",
     tokenizer: Annotated[str | None, typer.Option("--tokenizer", "-t", help="Registered tokenizer (default: the tokenizer of the language). spacy.Tokenizer.v1 is spaCy's rule-based one, for languages whose own tokenizer needs another package")] = None,
     column: options.Column = None,

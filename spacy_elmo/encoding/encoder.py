@@ -231,9 +231,8 @@ class Encoder(Settings):
                 )
             texts.append(own)
             vectors.append(array)
-        return EncodedRows(
-            range(len(texts)) if ids is None else ids, texts, np.concatenate(vectors)
-        )
+        found = range(len(texts)) if ids is None else ids
+        return EncodedRows(found, texts, np.concatenate(vectors), self.level)
 
     def _select(self, doc: Doc) -> np.ndarray:
         """A copy of the vectors of a Doc's tokens, ``(n_tokens, *shape)``: it keeps no layers."""

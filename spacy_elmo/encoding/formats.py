@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
+from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,22 @@ from ..util.optional_imports import import_extra
 from .encoded_rows import EncodedRows
 
 PARQUET = ".parquet"  # a directory of its parts
+TEXTS = {"tokens": "tokens", "sentences": "sentences", "documents": "text"}  # columns by level
 HDF5_BYTES = 2048  # of a row's dataset, beside its vectors and its tokens, at most
 
 
-def check_suffix(out: Path) -> None:
-    """Raise a ValueError if the suffix of a file tells no format, or one that needs a library that
-    is not installed."""
+def check_output(out: Path, level: str, keep: Sequence[str]) -> None:
+    """Check what is to be written.
+
+    Args:
+        out: its suffix tells the format.
+        level: what the vectors belong to.
+        keep: names of columns that are copied.
+
+    Raises:
+        ValueError: the suffix tells no format, or one that needs a library that is not installed;
+            or the columns do not go with it.
+    """
     import_parquet(out)  # in which parts are written
     if out.suffix not in (PARQUET, *WRITERS):
         raise ValueError(
@@ -30,6 +42,10 @@ def check_suffix(out: Path) -> None:
         )
     if out.suffix == ".hdf5":
         import_h5py(out)
+        if keep:
+            raise ValueError(f"'{out}' has no columns for --keep; write {PARQUET} or .npy.")
+    if taken := {TEXTS.get(level), "vectors"} & {*keep}:
+        raise ValueError(f"Cannot keep the column {taken.pop()!r}: the output has one of its own.")
 
 
 def import_parquet(file: Path) -> Any:
@@ -47,30 +63,61 @@ def output_files(out: Path) -> list[Path]:
     return [*map(out.with_suffix, beside), out]
 
 
-def to_arrow(rows: EncodedRows) -> Any:
-    """An Arrow table with the columns ``id``, ``tokens`` (strings) and ``vectors``.
+def kept_types(kept: Iterable[dict[str, list[Any]]]) -> dict[str, Any]:
+    """The Arrow type of each column that is kept, the same in all parts: integers may be numbers
+    with a point elsewhere, and nulls are of any type.
 
-    ``vectors`` has one element for each of ``tokens``: a list of 2P floats, or with all layers
+    Args:
+        kept: the columns of each chunk of the corpus.
+
+    Raises:
+        ValueError: the values of a column have several types, or one that Parquet does not have.
+    """
+    pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    types: dict[str, Any] = {}
+    for name, values in chain.from_iterable(columns.items() for columns in kept):
+        try:
+            found = {pa.array(values).type, types.get(name, pa.null())}
+            schemas = [pa.schema([(name, kind)]) for kind in found]
+            schema = pa.unify_schemas(schemas, promote_options="permissive")
+            parquet.write_table(schema.empty_table(), BytesIO())
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+            raise ValueError(f"Cannot keep the column {name!r}: {error}") from error
+        types[name] = schema.field(name).type
+    return types
+
+
+def to_arrow(rows: EncodedRows, types: Mapping[str, Any] | None = None) -> Any:
+    """An Arrow table with the columns ``id``, `TEXTS` of the level, ``vectors``, and those kept, of
+    which ``id`` takes the place of the rows' numbers.
+
+    ``vectors`` has one element for each text of a row: a list of 2P floats, or with all layers
     L + 1 lists of them. These are Arrow's large lists: a long text has more than 2³¹ floats.
+
+    Args:
+        rows: with their vectors.
+        types: see `kept_types`.
     """
     pa = import_module("pyarrow")
     values = pa.array(rows.vectors.reshape(-1))
     for length in reversed(rows.vectors.shape[1:]):
         offsets = np.arange(0, len(values) + 1, length, dtype=np.int64)
         values = pa.LargeListArray.from_arrays(pa.array(offsets), values)
+    texts = pa.array(rows.tokens, pa.list_(pa.string()))
     columns = {
         "id": pa.array(rows.ids, pa.int64()),
-        "tokens": pa.array(rows.tokens, pa.list_(pa.string())),
+        TEXTS[rows.level]: texts.flatten() if rows.level == "documents" else texts,
         "vectors": pa.LargeListArray.from_arrays(pa.array(rows.offsets), values),
     }
-    return pa.table(columns)
+    kept = {name: pa.array(values, (types or {})[name]) for name, values in rows.kept.items()}
+    return pa.table(columns | kept)
 
 
-def write_part(rows: EncodedRows, path: Path) -> None:
-    """Write rows to a Parquet file, whole or not at all."""
+def write_part(rows: EncodedRows, path: Path, types: Mapping[str, Any] | None = None) -> None:
+    """Write rows to a Parquet file, whole or not at all; see `to_arrow`."""
     parquet = import_parquet(path)
     with atomic_file(path) as temporary:  # no two vectors are equal
-        parquet.write_table(to_arrow(rows), temporary, use_dictionary=False)
+        parquet.write_table(to_arrow(rows, types), temporary, use_dictionary=False)
 
 
 def read_part(path: Path, *columns: str) -> Any:
@@ -80,27 +127,34 @@ def read_part(path: Path, *columns: str) -> Any:
         ValueError: the file is damaged.
     """
     with reading("the part, which can be removed to encode it again,", path):
-        table = import_parquet(path).read_table(path, columns=list(columns))
+        table = import_parquet(path).read_table(path, columns=list(dict.fromkeys(columns)))
         return [table[name].combine_chunks() for name in columns]
 
 
-def count_part(path: Path) -> tuple[int, int]:
+def count_part(path: Path, level: str) -> tuple[int, int]:
     """The numbers of rows and of vectors in a part."""
-    [tokens] = read_part(path, "tokens")
-    return len(tokens), len(tokens.flatten())
+    [texts] = read_part(path, TEXTS[level])
+    return len(texts), len(texts if level == "documents" else texts.flatten())
 
 
-def rows_of_part(path: Path, shape: tuple[int, ...]) -> EncodedRows:
+def rows_of_part(
+    path: Path, shape: tuple[int, ...], level: str, keep: Sequence[str] = ()
+) -> EncodedRows:
     """The rows of a part.
 
     Args:
         path: of the file.
         shape: of a vector.
+        level: what the vectors belong to.
+        keep: names of the columns that were kept.
     """
-    ids, tokens, values = read_part(path, "id", "tokens", "vectors")
+    ids, texts, values, *kept = read_part(path, "id", TEXTS[level], "vectors", *keep)
     for _ in ("rows", *shape):
         values = values.flatten()
-    return EncodedRows(ids.to_pylist(), tokens.to_pylist(), values.to_numpy().reshape(-1, *shape))
+    tokens = [[text] for text in texts.to_pylist()] if level == "documents" else texts.to_pylist()
+    vectors = values.to_numpy().reshape(-1, *shape)
+    columns = {name: each.to_pylist() for name, each in zip(keep, kept, strict=True)}
+    return EncodedRows(ids.to_pylist(), tokens, vectors, level, columns)
 
 
 def write_hdf5(
@@ -134,7 +188,7 @@ def write_npy(
 ) -> None:
     """The vectors of all rows in one array ``(N, 2P)`` or ``(N, L + 1, 2P)``, to be mapped into
     memory; beside it, in ``….offsets.npy``, where each row starts, ``(n_rows + 1,)``, and in
-    ``….tokens.jsonl`` the ``id`` and ``tokens`` of each row.
+    ``….tokens.jsonl`` what else `to_arrow` gives of each row.
     """
     offsets_path, tokens_path, _ = output_files(out)
     lengths: list[int] = []
@@ -148,10 +202,12 @@ def write_npy(
         np.lib.format.write_array_header_1_0(file, header)
         for part in parts:
             part.vectors.tofile(file)
-            for id, tokens in zip(part.ids, part.tokens, strict=True):
-                line = json.dumps({"id": id, "tokens": tokens}, ensure_ascii=False)
-                lines.write(line + "\n")
-                lengths.append(len(tokens))
+            for i, (id, texts) in enumerate(zip(part.ids, part.tokens, strict=True)):
+                shown = texts[0] if part.level == "documents" else texts
+                record = {"id": id, TEXTS[part.level]: shown}
+                record |= {name: values[i] for name, values in part.kept.items()}
+                lines.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
+                lengths.append(len(texts))
         np.save(offsets_file, np.cumsum([0, *lengths], dtype=np.int64))
 
 

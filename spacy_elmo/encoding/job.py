@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import lru_cache
@@ -45,6 +45,7 @@ def encode(
     *,
     tokenized: bool = False,
     column: str | None = None,
+    keep: str | Sequence[str] = (),
     n_process: int = 1,
     ray: str | None = None,
     resume: bool = False,
@@ -61,6 +62,8 @@ def encode(
 
     Args:
         corpus, tokenized, column: see `RowFiles`.
+        keep: names of columns of JSONL, CSV, TSV or Parquet that are copied to the output, or one
+            string of them with commas; ``id`` takes the place of the rows' numbers.
         out: ``….parquet``, a directory of Parquet files, or ``….npy`` or ``….hdf5``.
         settings: ``weights``, ``pipeline`` and all others of `Encoder`.
         n_process: number of processes, or of calls at a time on Ray.
@@ -76,8 +79,10 @@ def encode(
     out = Path(os.path.abspath(out))  # the machines of a cluster have other working directories
     if out.suffix == formats.PARQUET:
         out = Path(os.path.realpath(out))  # a directory cannot take the place of a link
-    formats.check_suffix(out)
-    encoder, files = Encoder(**settings), RowFiles(str(corpus), tokenized, column)
+    encoder, names = Encoder(**settings), keep.split(",") if isinstance(keep, str) else keep
+    names = tuple(filter(None, dict.fromkeys(map(str.strip, names))))
+    formats.check_output(out, encoder.level, names)
+    files = RowFiles(str(corpus), tokenized, column, names)
     description, parts = Path(f"{out}.json"), Path(f"{out}.parts")
     for path in (*formats.output_files(out), description, parts):
         if files.includes(path):
@@ -89,6 +94,7 @@ def encode(
         **asdict(encoder),
         "tokenized": tokenized,
         "column": column,
+        "keep": list(names),
         "corpus": files.fingerprint(),
         "checksum": encoder.checksum(),
         "version": __version__,
@@ -99,7 +105,7 @@ def encode(
             write_json(parts / JOB, {"settings": job})
             summary = encode_parts(files, parts, encoder, n_process, ray, quiet)
             write_json(description, {"settings": job, **summary._asdict()})
-            join(parts, out, encoder, summary)
+            join(parts, out, encoder, names, summary)
         remove_parts(parts)
     return summary
 
@@ -181,9 +187,11 @@ def encode_parts(
     quiet: bool,
 ) -> Summary:
     """Encode the parts that are not in a directory yet; the size of all of them."""
-    sizes = [Summary(*formats.count_part(path)) for path in directory.glob(PARTS)]
+    sizes = [Summary(*formats.count_part(path, encoder.level)) for path in directory.glob(PARTS)]
+    every = (chunk.kept for chunk in files.chunks(CHUNK_TOKENS)) if files.keep else ()
+    types = formats.kept_types(every)  # of all rows, before the first is encoded
     tasks = (
-        (encoder, chunk, path)
+        (encoder, chunk, path, types)
         for number, chunk in enumerate(files.chunks(CHUNK_TOKENS))
         if not (path := directory / f"part-{number:08d}.parquet").exists()
     )
@@ -202,14 +210,17 @@ def encode_parts(
     return Summary(*map(sum, zip(*sizes, strict=True)))
 
 
-def encode_part(encoder: Encoder, chunk: Chunk, path: Path) -> Summary:
+def encode_part(
+    encoder: Encoder, chunk: Chunk, path: Path, types: dict[str, Any] | None = None
+) -> Summary:
     """Encode a chunk and write it, whole or not at all; the same to the last bit, whatever this
-    process has encoded before."""
+    process has encoded before. For the types see `formats.kept_types`."""
     encoder = keep(encoder)
     encoder.elmo.bilm.model.word_cache.clear()
     with memory_zone(encoder.nlp, map(text_of, chunk.rows)):
         encoded = encoder.encode(chunk.rows, chunk.ids)
-    formats.write_part(encoded, path)
+    encoded.kept = chunk.kept
+    formats.write_part(encoded, path, types)
     return Summary(len(encoded.ids), len(encoded.vectors))
 
 
@@ -222,7 +233,7 @@ def keep(encoder: Encoder) -> Encoder:
     return encoder
 
 
-def join(parts: Path, out: Path, encoder: Encoder, size: Summary) -> None:
+def join(parts: Path, out: Path, encoder: Encoder, keep: Sequence[str], size: Summary) -> None:
     """Make the result of all parts."""
     if out.suffix == formats.PARQUET:
         remove_parts(out)
@@ -230,6 +241,8 @@ def join(parts: Path, out: Path, encoder: Encoder, size: Summary) -> None:
         for name in (JOB, LOCK):
             (out / name).unlink()
         return
-    encoded = (formats.rows_of_part(path, encoder.shape) for path in sorted(parts.glob(PARTS)))
-    shape = size.n_vectors, *encoder.shape
-    formats.WRITERS[out.suffix](out, encoded, shape, encoder.dtype, size.n_rows)
+    shape, level = encoder.shape, encoder.level
+    found = sorted(parts.glob(PARTS))
+    encoded = (formats.rows_of_part(path, shape, level, keep) for path in found)
+    whole = size.n_vectors, *shape
+    formats.WRITERS[out.suffix](out, encoded, whole, encoder.dtype, size.n_rows)

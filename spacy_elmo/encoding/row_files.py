@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from ..text.docbin import stored_docs_in
 from ..text.segments import chunks
 from ..text.shards import find_files, form, is_shard
+from ..text.tables import TABLES
+from ..text.tables import rows_in as table_rows
 from ..text.texts import texts_in
 from .rows import Row, text_of
 
@@ -23,10 +25,12 @@ CHARACTERS_PER_TOKEN = 5  # roughly
 
 
 class Chunk(NamedTuple):
-    """Rows that are encoded together, and their numbers in the corpus."""
+    """Rows that are encoded together, their numbers in the corpus, and the values of each column
+    that is kept."""
 
     ids: range
     rows: list[Row]
+    kept: dict[str, list[Any]]
 
 
 @dataclass(frozen=True)
@@ -35,15 +39,18 @@ class RowFiles:
 
     Args:
         path: a file, a directory of files, or a pattern such as ``texts/*.jsonl.gz``. Rows are the
-            lines of text files, the texts of JSONL, the Docs of ``.spacy`` files, and the sentences
-            of shards, which are recognized by name and not tokenized again.
+            lines of text files, the texts of JSONL, CSV, TSV and Parquet, the Docs of ``.spacy``
+            files, and the sentences of shards, which are recognized by name and not tokenized
+            again.
         tokenized: texts have words separated by spaces, one sentence each.
-        column: key of the texts in JSONL; None for ``"text"``.
+        column: name of the column of texts; None for ``"text"``.
+        keep: names of other columns whose values go with the rows.
     """
 
     path: str
     tokenized: bool = False
     column: str | None = None
+    keep: tuple[str, ...] = ()
 
     def files(self) -> list[Path]:
         """All files, sorted by name; see `find_files`."""
@@ -74,15 +81,31 @@ class RowFiles:
         """
         first, limit = 0, n_tokens * CHARACTERS_PER_TOKEN
         rows = chain.from_iterable(map(self.rows_in, self.files()))
-        for some in chunks(rows, limit, MAX_ROWS, lambda row: len(text_of(row))):
-            yield Chunk(range(first, first + len(some)), some)
+        for some in chunks(rows, limit, MAX_ROWS, lambda row: len(text_of(row[0]))):
+            texts, *kept = map(list, zip(*some, strict=True))
+            columns = dict(zip(self.keep, kept, strict=True))
+            yield Chunk(range(first, first + len(some)), texts, columns)
             first += len(some)
         if first == 0:
-            yield Chunk(range(0), [])
+            yield Chunk(range(0), [], {name: [] for name in self.keep})
 
-    def rows_in(self, file: Path) -> Iterator[Any]:
-        """The rows of a file."""
+    def rows_in(self, file: Path) -> Iterator[tuple[Any, ...]]:
+        """The rows of a file, each with the values that are kept.
+
+        Raises:
+            ValueError: it has no such columns.
+        """
+        if form(file) in TABLES:
+            for text, *others in table_rows(file, [self.column or "text", *self.keep]):
+                yield (text.split() if self.tokenized else text, *others)
+            return
+        if self.keep:
+            raise ValueError(
+                f"'{file}' has no columns to keep; JSONL, CSV, TSV and Parquet have them."
+            )
         if form(file) == ".spacy":
-            return stored_docs_in(file)
-        texts = texts_in(file, self.column)
-        return map(str.split, texts) if self.tokenized or is_shard(file) else texts
+            yield from zip(stored_docs_in(file))
+            return
+        is_split = self.tokenized or is_shard(file)
+        for text in texts_in(file):
+            yield (text.split() if is_split else text,)

@@ -10,7 +10,7 @@ from spacy.tokens import Doc, Span, Token
 from spacy.vocab import Vocab
 
 from ..text.docbin import StoredDoc
-from ..text.texts import check_text
+from ..text.tables import check_text
 from ..util.settings import shorten
 
 Row = str | list[str] | StoredDoc  # a text to tokenize, the words of a sentence, or a Doc

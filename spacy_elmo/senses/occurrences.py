@@ -119,7 +119,7 @@ def find_senses(
         weights: name or directory of a biLM.
         lang: language of the text, if not that of the weights.
         tokenized: text files have words separated by spaces, one sentence per line.
-        column: key of the texts in JSONL.
+        column: name of the column of texts, see there.
         most_contexts: end the search after as many.
         n_senses: number of groups; None: chosen by the silhouette, see `clusters.divide`.
         quiet: show no progress.

@@ -17,16 +17,35 @@ META = "meta.json"  # describes the shards beside it
 META_KEYS = ("lang", "tokenizer")
 MAX_LINE = 10_000_000  # characters; spaCy itself refuses texts of more than a million
 PACKERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
-FORMATS = "plain text (.txt) or JSONL (.jsonl), also .gz or .xz, or Docs (.spacy)"
-SUFFIXES = (".txt", ".txt.gz", ".txt.xz", ".jsonl", ".jsonl.gz", ".jsonl.xz", ".spacy")
-TABLES = (".json", ".ndjson", ".jsonlines", ".csv", ".tsv", ".parquet", ".conllu", ".conll")
+FORMATS = (
+    "plain text (.txt), JSONL (.jsonl), CSV (.csv) or TSV (.tsv), also .gz or .xz, Parquet "
+    "(.parquet) or Docs (.spacy)"
+)
+TEXTS = (".txt", ".jsonl", ".csv", ".tsv")
+SUFFIXES = (
+    *(text + packer for text in TEXTS for packer in ("", *PACKERS)), ".parquet", ".spacy",
+)  # fmt: skip
+UNREAD = (".json", ".ndjson", ".jsonlines", ".conllu", ".conll", ".xlsx")
 Paths = str | Path | Sequence[str | Path]
 
 
-def open_text(path: Path) -> IO[str]:
+def open_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -> IO[str]:
     """Open UTF-8 text for reading, unpacked by its suffix; lines end in LF, CR LF or CR."""
-    file: IO[str] = PACKERS.get(path.suffix.lower(), open)(path, "rt", encoding="utf-8")
+    opener = PACKERS.get(path.suffix.lower(), open)
+    file: IO[str] = opener(path, "rt", encoding=encoding, newline=newline)
     return file
+
+
+def limited_lines(file: IO[str]) -> Iterator[str]:
+    """The lines of an open file with their ends.
+
+    Raises:
+        ValueError: one is longer than `MAX_LINE`.
+    """
+    for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), ""), 1):
+        if len(line.rstrip("\r\n")) > MAX_LINE:
+            raise ValueError(f"line {number:,} has more than {MAX_LINE:,} characters")
+        yield line
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -38,12 +57,8 @@ def read_lines(path: Path) -> Iterator[str]:
     """
     with reading("the UTF-8 text", path), open_text(path) as file:
         mark = "" if is_shard(path) else "\ufeff"  # joined files have it on other lines, too
-        lines = iter(lambda: file.readline(MAX_LINE + 1), "")
-        for number, line in enumerate(lines, 1):
-            text = line.rstrip("\n").removeprefix(mark)
-            if len(text) > MAX_LINE:
-                raise ValueError(f"line {number:,} has more than {MAX_LINE:,} characters")
-            yield text
+        for line in limited_lines(file):
+            yield line.rstrip("\n").removeprefix(mark)
 
 
 def find_files(paths: Paths) -> list[Path]:
@@ -81,7 +96,7 @@ class Shards(CorpusReader):
     def files(self) -> list[Path]:
         files = find_files(self.paths)
         for file in files:
-            if form(file) in (".jsonl", ".spacy", *TABLES):
+            if form(file) in (*TEXTS[1:], ".parquet", ".spacy", *UNREAD):
                 raise ValueError(
                     f"'{file}' is not tokenized text, a sentence per line with spaces between "
                     f"words: make such files by `python -m spacy elmo tokenize`."

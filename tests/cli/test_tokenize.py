@@ -132,7 +132,8 @@ def test_json_and_lines_that_end_in_cr(text, tmp_path) -> None:
         out = tmp_path / path.stem
         tokenize(path, out, "--column", "story")
         assert read_all(out) == expected(TEXT)
-    assert '"text"' in fail("tokenize", tmp_path / "a.jsonl.gz", tmp_path / "other")
+    said = "no column 'text'; there are: story, n. Name one of these (--column)."
+    assert said in fail("tokenize", tmp_path / "a.jsonl.gz", tmp_path / "other")
 
 
 def test_docs_keep_tokens_and_sentences(text, tmp_path) -> None:

@@ -84,6 +84,7 @@ SWITCHES = {
     "mallopt": r"\.mallopt\(",
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": r"environ\.setdefault",
     "PATH": r"environ\[.*\] = (?!=)",
+    "csv.field_size_limit": r"csv\.field_size_limit\(",
     "nlp.max_length": r"\.max_length =",
     "torch.manual_seed": r"torch\.manual_seed\(",
     "torch.set_float32_matmul_precision": r"torch\.set_float32_matmul_precision\(",

@@ -6,6 +6,7 @@ import errno
 import json
 import multiprocessing
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 import spacy_elmo
 from spacy_elmo import Encoder
+from spacy_elmo.encoding import row_files
 from spacy_elmo.encoding.encoded_rows import EncodedRows
 from spacy_elmo.encoding.formats import to_arrow, write_hdf5
 
@@ -49,6 +51,110 @@ def test_parquet(corpus: Path, weights: str, layers: str, dtype: str) -> None:
     assert table["tokens"].to_pylist() == expected.tokens
     found = [np.array(row, dtype) for row in table["vectors"].to_pylist() if row]
     assert np.array_equal(np.concatenate(found), expected.vectors)
+
+
+@pytest.mark.parametrize("level, column", [("sentences", "sentences"), ("documents", "text")])
+def test_columns_are_named_by_the_level(
+    corpus: Path, weights: str, level: str, column: str
+) -> None:
+    """The text of a document is no list."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    out, expected = encode(corpus, weights, "out.parquet", level=level)
+    table = parquet.read_table(out)
+    assert table.column_names == ["id", column, "vectors"]
+    assert table[column].to_pylist() == (TEXTS if level == "documents" else expected.tokens)
+    found = [np.array(row, "float32") for row in table["vectors"].to_pylist() if row]
+    assert np.array_equal(np.concatenate(found), expected.vectors)
+    encode(corpus, weights, "out.npy", level=level)
+    lines = (corpus.parent / "out.tokens.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)[column] for line in lines] == table[column].to_pylist()
+    assert np.array_equal(np.load(corpus.parent / "out.npy"), expected.vectors)
+
+
+@pytest.fixture
+def labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """For several parts, the first of which has nulls and no number with a point."""
+    monkeypatch.setattr(row_files, "MAX_ROWS", 2)
+    path = tmp_path / "labelled.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return path
+
+
+LABELS = [None, None, "x", None, "안녕"]
+ROWS = [
+    {"id": f"r{i}", "text": "A b. C", "label": label, "score": score, "many": [i, i], "m": {"n": i}}
+    for i, (label, score) in enumerate(zip(LABELS, [1, 2, 3.5, None, 4], strict=True))
+]
+
+
+@pytest.mark.parametrize("n_process", [1, 2])
+@pytest.mark.parametrize("level", ["tokens", "documents"])
+def test_columns_are_kept(labelled: Path, weights: str, level: str, n_process: int) -> None:
+    """With one type in all parts. An id takes the place of the numbers."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    out, settings = labelled.parent / "out.parquet", {"weights": weights, "level": level}
+    keep = ["id", "label", "score", "many", "m"]
+    spacy_elmo.encode(labelled, out, keep=keep, n_process=n_process, **settings)
+    assert len(list(out.iterdir())) == 3
+    table = parquet.read_table(out)
+    column = "text" if level == "documents" else "tokens"
+    assert table.column_names == ["id", column, "vectors", "label", "score", "many", "m"]
+    for name in keep:
+        assert table[name].to_pylist() == [row[name] for row in ROWS]
+    assert table.schema.field("label").type == pyarrow.string()
+    assert table.schema.field("score").type == pyarrow.float64()
+    spacy_elmo.encode(labelled, labelled.parent / "out.npy", keep="score, id", **settings)
+    lines = (labelled.parent / "out.tokens.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"id": row["id"], column: own, "score": row["score"]}
+        for row, own in zip(ROWS, table[column].to_pylist(), strict=True)
+    ]
+    plain = parquet.read_table(out)["vectors"].to_pylist()
+    spacy_elmo.encode(labelled, labelled.parent / "plain.parquet", **settings)
+    assert parquet.read_table(labelled.parent / "plain.parquet")["vectors"].to_pylist() == plain
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+def test_columns_of_other_tables_are_kept(tmp_path: Path, weights: str, suffix: str) -> None:
+    """A number of CSV is a text; Parquet has types of its own."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    values = ["7", "08"]
+    if suffix == ".parquet":
+        values = [date(2020, 1, 2), None]
+        table = pyarrow.table({"day": values, "text": ["A b", "C"]})
+        parquet.write_table(table, tmp_path / "a.parquet")
+    else:
+        gap = "\t" if suffix == ".tsv" else ","
+        rows = [("day", "text"), ("7", "A b"), ("08", "C")]
+        (tmp_path / f"a{suffix}").write_text("".join(f"{gap.join(row)}\n" for row in rows))
+    for name in ("out.parquet", "out.npy"):
+        spacy_elmo.encode(tmp_path / f"a{suffix}", tmp_path / name, weights=weights, keep="day")
+    assert parquet.read_table(tmp_path / "out.parquet")["day"].to_pylist() == values
+    lines = (tmp_path / "out.tokens.jsonl").read_text(encoding="utf-8").splitlines()
+    shown = values if suffix != ".parquet" else ["2020-01-02", None]
+    assert [json.loads(line)["day"] for line in lines] == shown
+
+
+def test_columns_that_cannot_be_kept(labelled: Path, weights: str) -> None:
+    """Which is known before anything is encoded, and nothing is left."""
+    mixed = [{"text": "A", "x": 1, "y": 2**70, "z": {}}, {"text": "b", "x": "c", "y": 2, "z": {}}]
+    labelled.write_text("".join(json.dumps(row) + "\n" for row in mixed * 3))
+    for keep, name, message in [
+        ("x", "out.parquet", "Cannot keep the column 'x': "),
+        ("y", "out.parquet", "Cannot keep the column 'y': "),
+        ("z", "out.parquet", "Cannot keep the column 'z': "),
+        ("id", "out.npy", "no column 'id'; there are: text, x, y, z"),
+        ("x", "out.hdf5", r"out\.hdf5' has no columns for --keep; write \.parquet or \.npy"),
+        ("vectors", "out.npy", "column 'vectors': the output has one of its own"),
+        ("text", "out.npy", "column 'text': the output has one of its own"),
+    ]:
+        if name == "out.hdf5":
+            pytest.importorskip("h5py")
+        with pytest.raises(ValueError, match=message):
+            spacy_elmo.encode(
+                labelled, labelled.parent / name, weights=weights, keep=keep, level="documents"
+            )
+    assert list(labelled.parent.iterdir()) == [labelled]
 
 
 def test_more_floats_than_32_bits_count() -> None:

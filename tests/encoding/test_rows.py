@@ -51,6 +51,24 @@ def test_a_row_for_each_line_of_json(tmp_path: Path) -> None:
     assert rows(path) == [""]
 
 
+def test_rows_of_tables_with_what_is_kept(tmp_path: Path) -> None:
+    """All files need the columns."""
+    (tmp_path / "a.csv").write_text('id,text\nx,"A b\nc"\ny,\n')
+    (tmp_path / "b.jsonl").write_text('{"text": "D e", "id": 3}\n')
+    assert rows(tmp_path) == ["A b\nc", "", "D e"]
+    assert rows(tmp_path, tokenized=True) == [["A", "b", "c"], [], ["D", "e"]]
+    chunks = list(RowFiles(str(tmp_path), keep=("id", "text")).chunks(1))
+    assert [chunk.kept["id"] for chunk in chunks] == [["x"], ["y", 3]]
+    assert [chunk.kept["text"] for chunk in chunks] == [["A b\nc"], ["", "D e"]]
+    with pytest.raises(
+        ValueError, match=r"b\.jsonl: no column 'n'; there are: text, id\. .*--keep"
+    ):
+        list(RowFiles(str(tmp_path / "*.jsonl"), keep=("n",)).chunks(1))
+    (tmp_path / "c.txt").write_text("A line.\n")
+    with pytest.raises(ValueError, match=r"c\.txt' has no columns to keep"):
+        list(RowFiles(str(tmp_path), keep=("id",)).chunks(1))
+
+
 def test_shards_are_not_tokenized(tmp_path: Path) -> None:
     sentences = [["don't", "a.b"], ["c"]]
     write_shards(sentences, tmp_path / "shards")
@@ -85,8 +103,8 @@ def test_nothing_there(tmp_path: Path) -> None:
     assert len(list(RowFiles(str(tmp_path)).chunks(9))) == 1
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv.gz", "a.json", "a.parquet", "a.conllu"])
-def test_tables_are_not_read_as_prose(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["a.json", "a.ndjson.gz", "a.conllu", "A.XLSX"])
+def test_other_formats_are_not_read_as_prose(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("id,text\n")
     with pytest.raises(ValueError, match=rf"{name}' is not text: .*pandas makes JSONL"):
         rows(tmp_path / name)

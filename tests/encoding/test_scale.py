@@ -61,8 +61,10 @@ def test_page_on_one_machine(texts) -> None:
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     frame = run_section("On one machine")["frame"]
-    assert flatten(frame["vectors"]).shape == (3, 256)
-    assert list(frame["id"]) == [0, 1, 2]
+    expected = Encoder(level="documents")(["She sang.", "It rained."])
+    assert max_difference([flatten(frame["vectors"])], [expected]) <= TOLERANCE
+    assert list(frame["text"]) == ["She sang.", "It rained."]
+    assert (list(frame["id"]), list(frame["label"])) == ([0, 1], ["art", "weather"])
     vectors = flatten(pandas.read_parquet("vectors.parquet")["vectors"])
     assert max_difference([vectors], [np.concatenate(Encoder()(texts))]) <= TOLERANCE
 

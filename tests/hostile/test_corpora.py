@@ -43,7 +43,7 @@ def test_half_a_surrogate_pair(tmp_path: Path) -> None:
     path.write_text('{"text": "Fine."}\n{"text": "Not \\ud83d fine."}\n')
     lines = texts_in(path)
     assert next(lines) == "Fine."
-    with pytest.raises(ValueError, match=r"Line 2 of .*texts\.jsonl is not .*surrogates"):
+    with pytest.raises(ValueError, match=r"Line 2 of .*texts\.jsonl: .*surrogates"):
         next(lines)
 
 

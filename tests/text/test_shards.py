@@ -70,7 +70,7 @@ def test_files_of_shards(tmp_path: Path) -> None:
     assert Shards(str(tmp_path / "n*.md")).files() == [tmp_path / "notes.md"]
     with pytest.raises(ValueError, match=r"No texts at '.*nowhere'"):
         Shards(tmp_path / "nowhere").files()
-    for name in ("a.jsonl", "a.json.gz", "a.conllu", "a.spacy", "A.PARQUET"):
+    for name in ("a.jsonl", "a.json.gz", "a.conllu", "a.spacy", "A.PARQUET", "a.csv", "a.tsv.xz"):
         (tmp_path / name).touch()
         with pytest.raises(ValueError, match=f"{name}' is not tokenized text"):
             Shards(tmp_path / name).files()

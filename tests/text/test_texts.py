@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
+import lzma
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,9 @@ from spacy_elmo.weights.layout import Card
 
 from ..cli.helpers import succeed
 from ..pipeline.helpers import TOLERANCE, max_difference, write_language_model
+
+pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 
 DIALOGUE = [
     '"Go (now)!" he said. [No.] It is -- "well..." -- fine.  Yes.',
@@ -79,13 +84,18 @@ def write_dialogue(room: Path) -> list[Path]:
     (room / "c.jsonl").write_text(objects)
     (room / "d.jsonl.gz").write_bytes(gzip.compress(objects.encode()))
     DocBin(docs=nlp.pipe(DIALOGUE)).to_disk(room / "e.spacy")
+    rows = [("n", "text"), *((n, line) for n, line in enumerate(DIALOGUE))]
+    for name, delimiter in [("f.csv", ","), ("g.tsv", "\t")]:
+        with open(room / name, "w", encoding="utf-8", newline="") as file:
+            csv.writer(file, delimiter=delimiter).writerows(rows)
+    (room / "h.csv.xz").write_bytes(lzma.compress((room / "f.csv").read_bytes()))
+    pyarrow.parquet.write_table(pyarrow.table({"text": DIALOGUE}), room / "i.parquet")
     succeed("tokenize", room / "a.txt", room / "shards")
     return [*sorted(file for file in room.iterdir() if file.is_file()), room / "shards"]
 
 
 def test_any_format_has_the_same_sentences(tmp_path: Path) -> None:
     """For all that reads corpora: marks stay with the sentence that they close, none is empty."""
-    pytest.importorskip("pyarrow.parquet")
     weights = write_language_model(tmp_path / "weights", ["he", "she", "."])
     (tmp_path / "texts").mkdir()
     expected = [
