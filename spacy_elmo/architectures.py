@@ -88,7 +88,7 @@ def EncodedVectors(path: str) -> Any:
     """``spacy-elmo.EncodedVectors.v1``: a teacher for pretraining, another model's vectors.
 
     Args:
-        path: ``.npy`` or ``.parquet`` in the format of `elmo encode --tokenized`: the sentences of
+        path: ``.npy`` in the format of `elmo encode --tokenized`: the sentences of
             the training text, found by their words. One that is not there teaches nothing.
     """
     from .pretraining import teacher

@@ -32,9 +32,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import spacy
 import srsly
 import torch
+from pyarrow import parquet
 from spacy.tokens import DocBin
 
 import spacy_elmo
@@ -158,6 +160,8 @@ def make_targets(root: Path) -> dict[str, Target]:
     lines = TEXT.splitlines()
     (texts / "c.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in lines))
     DocBin(docs=[spacy.blank("en")(t) for t in lines]).to_disk(texts / "d.spacy")
+    (texts / "e.csv").write_text("id,text\n" + "".join(f'1,"{line}"\n' for line in lines))
+    parquet.write_table(pyarrow.table({"text": lines}), texts / "f.parquet")
     config = root / "pretrain.cfg"
     config.write_text(f"""[paths]\ntrain = "{text}"\ndev = "{text}"
 [model]\nfilters = [[1, 4], [2, 6]]\nprojection_dim = 6\ndim = 8\nchar_dim = 4

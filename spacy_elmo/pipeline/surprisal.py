@@ -14,7 +14,7 @@ from spacy.util import minibatch
 from thinc.api import get_torch_default_device
 
 from ..text.segments import sentence_bounds
-from ..util.files import reading
+from ..util.files import members, reading
 from .warn import warn_of_weights
 
 if TYPE_CHECKING:
@@ -138,7 +138,11 @@ class ElmoSurprisal(Pipe):
         """
         what = f"the component '{self.name}' from"
         with reading(what, "bytes"), TemporaryDirectory() as directory:
-            for name, content in srsly.msgpack_loads(data).items():
+            found = srsly.msgpack_loads(data)
+            if not isinstance(found, dict) or {*map(type, found)} - {str}:
+                raise ValueError("expected files by name")
+            members(found, **dict.fromkeys(found, bytes))
+            for name, content in found.items():
                 Path(directory, Path(name).name).write_bytes(content)
             if "model" not in exclude:
                 self.language_model = _load(Path(directory), self._device)

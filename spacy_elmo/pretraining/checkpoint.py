@@ -13,7 +13,7 @@ from torch import nn
 
 from ..bilm.model import BiLM
 from ..lm.softmax import LogUniformSampler, SoftmaxHead
-from ..util.files import reading
+from ..util.files import members, reading
 from ..util.settings import Settings, at_least
 from ..weights.layout import Card
 from ..weights.tensors import check_tensors, write_tensors
@@ -173,8 +173,11 @@ def read_checkpoint(path: Path) -> tuple[Progress, PretrainConfig]:
     """
     with reading("the checkpoint", path):
         with safe_open(path, "pt") as file:
-            facts = {key: json.loads(text) for key, text in file.metadata().items()}
-        data, config = facts["progress"], facts["config"]
-        progress = Progress(**{**data, "position": CorpusPosition(**data["position"])})
-        Card(**progress.card)
+            facts = {key: json.loads(text) for key, text in (file.metadata() or {}).items()}
+        data, config = members(facts, progress=dict, config=dict)
+        [position] = members(data, position=dict)
+        Progress.check_names(data)
+        CorpusPosition.check_names(position)
+        progress = Progress(**{**data, "position": CorpusPosition(**position)})
+        Card.from_dict(progress.card)
         return progress, PretrainConfig.from_dict(config)

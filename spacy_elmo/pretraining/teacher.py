@@ -17,7 +17,8 @@ import torch
 
 from ..lm.encoded_sentences import SentenceBatch
 from ..text.corpus_reader import CorpusReader
-from ..util.files import reading
+from ..util.files import members, reading
+from ..util.settings import shorten
 
 SAMPLE = 1000  # sentences, one of which must have vectors
 
@@ -26,19 +27,26 @@ class EncodedVectors:
     """The vectors of sentences that are in a file, found by their words.
 
     Args:
-        path: ``.npy`` as `elmo encode --tokenized` writes it, or any in its format: of all layers,
-            the concatenation.
+        path: ``.npy``, which is mapped into memory, as `elmo encode --tokenized` writes it, or any
+            in its format: of all layers, the concatenation.
 
     Raises:
         ValueError: it cannot be read, or its vectors and words do not fit together.
     """
 
     def __init__(self, path: str):
+        if not path.endswith(".npy"):
+            raise ValueError(
+                f"The teacher's vectors are in '{path}', which is no .npy file. Write one: python "
+                f"-m spacy elmo encode CORPUS vectors.npy --tokenized"
+            )
         with reading("the teacher's vectors", path):
             vectors = np.load(path, mmap_mode="r")
+            if not isinstance(vectors, np.ndarray) or vectors.ndim < 2:
+                raise ValueError("it is no array with a vector of each word")
             tokens = f"{path.removesuffix('.npy')}.tokens.jsonl"
             with reading("their words", tokens), open(tokens, encoding="utf-8") as lines:
-                rows = [json.loads(line)["tokens"] for line in lines]
+                rows = [_words(json.loads(line)) for line in lines]
             ends = list(accumulate(map(len, rows), initial=0))
             if len(vectors) != ends[-1]:
                 raise ValueError(f"it has {len(vectors):,} vectors of {ends[-1]:,} words")
@@ -51,6 +59,13 @@ class EncodedVectors:
             None if i is None else self.vectors[i : i + len(words)].reshape(len(words), -1)
             for i, words in zip(found, sentences, strict=True)
         ]
+
+
+def _words(row: Any) -> list[str]:
+    [words] = members(row, tokens=list)
+    if not all(isinstance(word, str) for word in words):
+        raise ValueError(f"expected the words of a sentence, found {shorten(words)}")
+    return words
 
 
 def _key(words: Sequence[str]) -> bytes:

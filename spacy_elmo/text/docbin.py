@@ -33,7 +33,7 @@ def docs_in(path: Path, vocab: Vocab) -> Iterator[Doc]:
     Raises:
         ValueError: it cannot be read, or a Doc is damaged.
     """
-    with reading("the DocBin", path):
+    with reading("the DocBin", path, TypeError, AttributeError, IndexError):  # spaCy's, of others
         data = path.read_bytes()
         most = MAX_UNPACKED + MAX_PACKED_RATIO * len(data)
         unpacker, size = zlib.decompressobj(), 0

@@ -3,30 +3,44 @@ and locks of files."""
 
 from __future__ import annotations
 
+import configparser
 import errno
 import json
+import lzma
 import os
 import shutil
+import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 from tempfile import mkdtemp
 from typing import IO, Any, AnyStr
+from zipfile import BadZipFile
+
+from safetensors import SafetensorError
 
 WORKPLACE = ".spacy-elmo-new-"  # begins the names of directories in which files are written
 OLD = ".{}.spacy-elmo-old"  # name of a directory while it is replaced; what has it may be removed
 MAX_TEXT = 2**24  # characters of a JSON file or a document; in Python, JSON takes much more memory
 OF_THE_DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # errors that name no file
+# Errors of missing and damaged files; PyTorch and h5py raise RuntimeErrors. Others, as an
+# AttributeError, are faults of the code.
+DAMAGED: tuple[type[Exception], ...] = (
+    OSError, ValueError, KeyError, EOFError, RuntimeError, zlib.error, lzma.LZMAError, BadZipFile,
+    UnpicklingError, configparser.Error, SafetensorError,
+)  # fmt: skip
 OF_THE_MACHINE = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # errors that no file is to blame for
 
 
 @contextmanager
-def reading(what: str, file: Path | str) -> Iterator[None]:
-    """Turn whatever is wrong with a file into one error that names it; no other error is changed.
+def reading(what: str, file: Path | str, *others: type[Exception]) -> Iterator[None]:
+    """Turn what is wrong with a file into one error that names it; no other error is changed.
 
     Args:
         what: the kind of file, for the error message.
         file: its path, or its name in messages.
+        others: errors of the library that reads it, beside `DAMAGED`.
 
     Raises:
         ValueError: it is missing, damaged or of another format; or it is a pipe or a device, from
@@ -36,10 +50,9 @@ def reading(what: str, file: Path | str) -> Iterator[None]:
         if isinstance(file, Path) and file.exists() and not file.is_file():
             raise ValueError("it is not a regular file")
         yield
-    except Exception as error:  # each library has its own for damaged files
+    except (*DAMAGED, *others) as error:
         is_full = any(sign in str(error) for sign in ("out of memory", "DefaultCPUAllocator"))
-        is_ours = isinstance(error, (MemoryError, ImportError, NameError, AssertionError))
-        if is_full or is_ours or getattr(error, "errno", None) in OF_THE_MACHINE:
+        if is_full or getattr(error, "errno", None) in OF_THE_MACHINE:
             raise
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise ValueError(f"Cannot read {what} {file}: {reason}") from error
@@ -82,9 +95,22 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     with reading("the JSON file", path):
         data = json.loads(read_text(path))
-        if not isinstance(data, dict):
-            raise ValueError(f"expected an object, found {type(data).__name__}")
+        members(data)
     return data
+
+
+def members(data: Any, **kinds: type) -> list[Any]:
+    """Some members of an object that was read, each of the type that is given for its name.
+
+    Raises:
+        ValueError: it is no object, or a member is missing or of another type.
+    """
+    if not isinstance(data, dict):
+        raise ValueError(f"expected an object, found {type(data).__name__}")
+    for name, kind in kinds.items():
+        if not isinstance(found := data.get(name), kind):
+            raise ValueError(f"{name} is of the type {type(found).__name__}, not {kind.__name__}")
+    return [data[name] for name in kinds]
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, field, fields
 from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Literal, get_type_hints
@@ -66,10 +66,12 @@ class Settings:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def check_names(cls, names: Iterable[str]) -> None:
-        """Raise a ValueError if one of these is not the name of a setting."""
+    def check_names(cls, data: Any) -> None:
+        """Raise a ValueError unless data are an object, all of whose keys are names of settings."""
+        if not isinstance(data, Mapping):
+            raise ValueError(f"{cls.title} expected settings by name, found {shorten(data)}.")
         known = sorted(item.name for item in fields(cls))  # type: ignore[arg-type]
-        if unknown := sorted({*names} - {*known}):
+        if unknown := sorted({*map(str, data)} - {*known}):
             raise ValueError(
                 f"{cls.title} has unknown settings {unknown}; known are {known}. Was it written by "
                 f"another version of spacy-elmo?"

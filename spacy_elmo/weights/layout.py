@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..util.files import read_json, read_text, read_whole, reading, write_json
+from ..util.files import members, read_json, read_text, read_whole, reading, write_json
 
 META, VOCAB = "meta.json", "vocab.txt"
 DOCUMENTS = ("README.md", "LICENSE")  # travel with the weights wherever they go
@@ -49,6 +49,13 @@ class Card:
         sources = self.meta.get("sources", [])
         if not all(isinstance(each, dict) for each in sources):
             raise ValueError(f"The card's 'sources' must be a list of objects, found {sources!r}.")
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Card:
+        """The card of which `dataclasses.asdict` made an object; a ValueError if it is damaged."""
+        members(data)
+        meta, documents = members({"meta": {}, "documents": {}, **data}, meta=dict, documents=dict)
+        return cls(meta, documents)
 
     @classmethod
     def read(cls, path: Path) -> Card:

@@ -15,7 +15,7 @@ from safetensors.torch import save as save_tensors
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
-from ..util.files import reading
+from ..util.files import members, reading
 from .layout import Card
 from .native import Weights
 from .statistics import Statistics
@@ -42,22 +42,27 @@ class Parts:
 
     def __init__(self, data: bytes):
         self._state = srsly.msgpack_loads(data)
+        self._config, self._weights, self._card = members(
+            self._state, config=dict, weights=bytes, card=dict
+        )
 
     @cached_property
     def config(self) -> BiLMConfig:
-        return BiLMConfig.from_dict(self._state["config"])
+        return BiLMConfig.from_dict(self._config)
 
     @cached_property
     def card(self) -> Card:
-        return Card(**self._state["card"])
+        return Card.from_dict(self._card)
 
     @cached_property
     def statistics(self) -> Statistics | None:
-        found = self._state.get("statistics")
-        return None if found is None else Statistics.from_bytes(found, self.config)
+        if self._state.get("statistics") is None:
+            return None
+        [found] = members(self._state, statistics=bytes)
+        return Statistics.from_bytes(found, self.config)
 
     def load(self) -> BiLM:
-        return build(self.config, "Its weights file", load_tensors(self._state["weights"]))
+        return build(self.config, "Its weights file", load_tensors(self._weights))
 
 
 def from_bytes(data: bytes) -> tuple[BiLM, Card, Statistics | None]:
@@ -105,11 +110,12 @@ class SavedWeights(Weights):
     @cached_property
     def _parts(self) -> Parts:
         """What is in the shim of a thinc model."""
-        nodes = srsly.read_msgpack(self.path / "model")["shims"]
-        found = [shim for shims in nodes for shim in shims or () if shim]
+        [nodes] = members(srsly.read_msgpack(self.path / "model"), shims=list)
+        shims = [shim for node in nodes if isinstance(node, list) for shim in node]
+        found = [shim for shim in shims if isinstance(shim, bytes) and shim]
         if len(found) != 1:
             raise ValueError("it is another component")
-        return Parts(srsly.msgpack_loads(found[0])["state"])
+        return Parts(*members(srsly.msgpack_loads(found[0]), state=bytes))
 
 
 def weights_in(path: Path) -> Weights | None:

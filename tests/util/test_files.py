@@ -1,18 +1,24 @@
 from __future__ import annotations
 
+import configparser
 import errno
+import lzma
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import zipfile
 import zlib
 from pathlib import Path
 
 import pytest
+from safetensors import SafetensorError
 
 from spacy_elmo.util.files import (
     atomic_directory,
     atomic_file,
+    members,
     present_directory,
     reading,
     write_text,
@@ -210,6 +216,11 @@ def test_a_link_to_a_directory_stays_one(tmp_path: Path) -> None:
         RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"),
         ImportError("No module named 'h5py'"),
         NameError("name 'x' is not defined"),
+        AttributeError("'NoneType' object has no attribute 'items'"),
+        TypeError("'int' object is not subscriptable"),
+        IndexError("list index out of range"),
+        ZeroDivisionError("division by zero"),
+        AssertionError(),
         KeyboardInterrupt(),
     ],
 )
@@ -230,6 +241,11 @@ def test_errors_that_no_file_causes_stay(error: BaseException) -> None:
         EOFError("ended early"),
         EOFError(),  # of an empty pickle
         zlib.error("incorrect header check"),
+        lzma.LZMAError("Corrupt input data"),
+        zipfile.BadZipFile("File is not a zip file"),
+        pickle.UnpicklingError("invalid load key"),
+        configparser.NoSectionError("paths"),
+        SafetensorError("header too small"),
         RecursionError("maximum recursion depth exceeded"),
         RuntimeError("Unable to open object"),
     ],
@@ -240,3 +256,25 @@ def test_errors_of_files_name_them(error: Exception) -> None:
         reading("the file", "a.txt"),
     ):
         raise error
+
+
+def test_errors_of_a_library_are_named_where_it_reads() -> None:
+    with pytest.raises(ValueError, match=r"Cannot read the file a\.txt: of the library"):
+        with reading("the file", "a.txt", TypeError):
+            raise TypeError("of the library")
+
+
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        (5, "expected an object, found int"),
+        ([], "expected an object, found list"),
+        ({"b": 1}, "a is of the type NoneType, not dict"),
+        ({"a": 1, "b": 1}, "a is of the type int, not dict"),
+        ({"a": {}, "b": b""}, "b is of the type bytes, not int"),
+    ],
+)
+def test_members_of_something_else(data: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        members(data, a=dict, b=int)
+    assert members({"a": {}, "b": 1, "c": 2}, b=int, a=dict) == [1, {}]

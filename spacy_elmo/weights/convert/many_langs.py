@@ -19,7 +19,7 @@ from ...bilm.char_word_cnn import pack_words
 from ...bilm.config import BiLMConfig
 from ...bilm.lstm_layer import FORGET_BIAS
 from ...bilm.model import BiLM
-from ...util.files import read_json, reading
+from ...util.files import members, read_json, reading
 from ..layout import CONFIG
 from ..tensors import build
 
@@ -66,8 +66,9 @@ def read_config(path: Path) -> BiLMConfig:
     data = read_json(file)
     n_characters, n_words = (len(read_entries(path / name)) for name in (CHARACTERS, WORDS))
     with reading("the sizes of the network", file):
-        encoder, embedder = data["encoder"], data["token_embedder"]
-        if (encoder["name"].lower(), embedder["name"].lower()) != ("elmo", "cnn"):
+        encoder, embedder = members(data, encoder=dict, token_embedder=dict)
+        names = [each.lower() for block in (encoder, embedder) for each in members(block, name=str)]
+        if names != ["elmo", "cnn"]:
             raise ValueError(
                 f"only an encoder 'elmo' with a token_embedder 'cnn' can be converted, as in all "
                 f"published models; found {data}"
@@ -88,6 +89,7 @@ def read_tensors(file: Path) -> dict[str, torch.Tensor]:
     """The tensors of a pickled state dict; no code in it is run."""
     with reading("the weights", file):
         found = torch.load(file, map_location="cpu", weights_only=True)
+        members(found)
         for key, tensor in found.items():
             # A small file may claim a tensor of any size, or one without values.
             is_tensor = isinstance(tensor, torch.Tensor) and not tensor.is_meta

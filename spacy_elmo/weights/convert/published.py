@@ -19,7 +19,7 @@ import torch
 
 from ...bilm.config import BiLMConfig
 from ...bilm.model import BiLM
-from ...util.files import read_json, reading, write_json
+from ...util.files import members, read_json, reading, write_json
 from ...util.optional_imports import import_extra
 from ..layout import read_words
 from ..tensors import Tensors, check_shapes, check_tensors, head_like
@@ -79,7 +79,8 @@ def from_options(options: Mapping[str, Any]) -> BiLMConfig:
     # The published models were trained with a state that was carried from sentence to sentence.
     given = {"activation": None, "use_skip_connections": False, "initial_state": "warm"}
     given |= {name: found[name] for name in (*LSTM, *CHAR_CNN, *OURS) if name in found}
-    return BiLMConfig.from_dict({**given, "char_dim": (cnn.get("embedding") or {}).get("dim")})
+    [embedding] = members({"embedding": cnn.get("embedding") or {}}, embedding=dict)
+    return BiLMConfig.from_dict({**given, "char_dim": embedding.get("dim")})
 
 
 def datasets_of(model: BiLM) -> Expected:
