@@ -438,7 +438,8 @@ class Elmo(Tok2Vec):
     def _loading(self, source: str, exclude: Iterable[str]) -> Iterator[None]:
         """Report what thinc does not notice, too: it leaves the parts as they are that the data
         lack."""
-        with files.reading(f"the component '{self.name}' from", source):
+        others = TypeError, IndexError, AttributeError  # thinc's, of what is no model
+        with files.reading(f"the component '{self.name}' from", source, *others):
             bilm, mix = self.bilm, self.mix
             self.model.set_dim("nO", None, force=True)  # type: ignore[arg-type]  # compared below
             yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import MISSING, field, fields
 from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Literal, get_type_hints
@@ -66,12 +66,13 @@ class Settings:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def check_names(cls, data: Any) -> None:
-        """Raise a ValueError unless data are an object, all of whose keys are names of settings."""
-        if not isinstance(data, Mapping):
-            raise ValueError(f"{cls.title} expected settings by name, found {shorten(data)}.")
+    def check_names(cls, names: Any) -> None:
+        """Raise a ValueError if one of these, or a key of an object that was read, is not the name
+        of a setting."""
+        if not isinstance(names, Iterable):
+            raise ValueError(f"{cls.title} expected settings by name, found {shorten(names)}.")
         known = sorted(item.name for item in fields(cls))  # type: ignore[arg-type]
-        if unknown := sorted({*map(str, data)} - {*known}):
+        if unknown := sorted({*map(str, names)} - {*known}):
             raise ValueError(
                 f"{cls.title} has unknown settings {unknown}; known are {known}. Was it written by "
                 f"another version of spacy-elmo?"

@@ -68,5 +68,7 @@ def test_what_is_wrong_is_named(name: str, value: Any, said: str) -> None:
 
 def test_unknown_settings() -> None:
     Example.check_names(["size", "rate"])
+    with pytest.raises(ValueError, match="setting expected settings by name, found 5"):
+        Example.check_names(5)
     with pytest.raises(ValueError, match=r"unknown settings \['sise'\]; known are \['block', "):
         Example.check_names(["size", "sise"])
