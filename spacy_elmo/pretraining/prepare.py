@@ -24,7 +24,7 @@ from .corpus import TrainingCorpus
 from .distributed import ProcessGroup
 from .log import LOG, read_log
 from .schedule import Schedule
-from .stats import CorpusStats, count_corpus
+from .stats import MOST_ATTACHED, CorpusStats, count_corpus
 from .teacher import Teacher, find_teacher
 
 BEST, LAST = "model-best", "model-last"
@@ -105,13 +105,12 @@ def prepare(
         vocab, has_new_head = Vocabulary.read(out / VOCAB), False
     else:
         if "lang" not in train.card():
-            notify(
-                "The language of the training text is unknown. Words are taken to be separated "
-                "by spaces: if they are not, run `python -m spacy elmo tokenize` first"
-            )
+            notify("The language of the training text is unknown: no meta.json names it")
         stats = count_corpus(train.sentences(), max_words, to_ids.read)
         if not stats.n_words:
             raise ValueError(f"There are no words in the train text: '{train.files()[0]}'.")
+        check_tokenized("train", train, stats)
+        check_tokenized("dev", dev, count_corpus(dev.sentences(), max_words))
         vocab, has_new_head = starting_vocabulary(config, start, stats, to_ids, notify)
         progress.fingerprints = fingerprints
         progress.card = asdict(starting_card(start, train.card()))
@@ -254,6 +253,17 @@ def find_reader(config: PretrainConfig, name: str, out: Path) -> CorpusReader:
                 f"would be read as text; choose another directory."
             )
     return reader
+
+
+def check_tokenized(name: str, reader: CorpusReader, stats: CorpusStats) -> None:
+    """Raise a ValueError if a text is raw: its marks are parts of words, and nothing says that it
+    was tokenized."""
+    if "lang" not in reader.card() and (share := stats.attached) > MOST_ATTACHED:
+        raise ValueError(
+            f"The {name} text '{reader.files()[0]}' is not tokenized: {share:.0%} of its words end "
+            f"in a comma or another mark. Run `python -m spacy elmo tokenize` first, or name a "
+            f"reader of raw text, spacy-elmo.Texts.v1, in [corpora.{name}]."
+        )
 
 
 def starting_vocabulary(

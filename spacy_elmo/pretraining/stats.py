@@ -11,6 +11,8 @@ from ..bilm.characters import is_truncated
 from ..lm.vocabulary import UNK, UNKNOWN, Vocabulary
 from .config import PretrainConfig
 
+MARKS = frozenset(",.?!;:،؛؟。，、！？；：।")
+MOST_ATTACHED = 0.02  # of the words of a tokenized text, which has abbreviations
 MAX_TYPES = 2_000_000  # distinct words that are counted: a few hundred MB
 
 
@@ -40,6 +42,16 @@ class CorpusStats:
         n_tokens = self.n_words + 2 * self.n_segments
         n_buffers = math.ceil(self.n_words / config.corpus.buffer_words)
         return math.ceil(n_tokens / config.training.batch_words) + n_buffers - 1
+
+    @property
+    def attached(self) -> float:
+        """The share of words that end in a mark, as in raw text: ``"nine,"``. Zero if more of these
+        marks are words of their own."""
+        attached = alone = 0
+        for word, n in self.counts.items():
+            attached += n * (word[-1:] in MARKS and any(map(str.isalpha, word)))
+            alone += n * (word in MARKS)
+        return attached / max(self.n_words, 1) if attached > alone else 0.0
 
     def describe(self, vocab: Vocabulary, max_characters: int) -> str:
         """One line: the size, the rate of unknown words, and what is split or truncated.

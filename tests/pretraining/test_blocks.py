@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from spacy_elmo.cli import app
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.pretraining.prepare import find_reader
 from spacy_elmo.text.readers import Texts
-from spacy_elmo.text.shards import Shards
+from spacy_elmo.text.shards import Shards, write_meta
 from spacy_elmo.weights.find import find_weights
 
 from .helpers import PROSE, config_text, make_config, same_weights
@@ -54,6 +55,22 @@ def readers(train: str, dev: str, settings: str = "") -> str:
 
 def texts(path: Path) -> str:
     return f'@readers = "spacy-elmo.Texts.v1"\npaths = {json.dumps(str(path))}\n'
+
+
+def test_raw_text_without_a_reader_is_refused(write, text, tmp_path) -> None:
+    """As the text to train on and as the held-out one; unless a meta.json describes it."""
+    shards = tmp_path / "shards"
+    text.write_text(re.sub(" ([,.?!])", r"\1", PROSE * 3))
+    assert CliRunner().invoke(app, ["tokenize", str(text), str(shards)]).exit_code == 0
+    for train, dev, name in [(text, shards, "train"), (shards, text, "dev")]:
+        result = run(write(), tmp_path / "out", "--paths.train", train, "--paths.dev", dev)
+        said = " ".join(result.output.split())
+        assert result.exit_code == 1 and f"The {name} text" in said and "is not tokenized" in said
+        assert "Run `python -m spacy elmo tokenize` first" in said
+        assert not (tmp_path / "out").exists()
+    path = write(training__max_steps=2)
+    write_meta(text.parent, "en")
+    assert run(path, tmp_path / "out", "--paths.train", text, "--paths.dev", text).exit_code == 0
 
 
 def test_raw_text_gives_what_its_shards_give(write, text, tmp_path) -> None:
