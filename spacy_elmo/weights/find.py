@@ -17,6 +17,8 @@ from .saved import installed_pipeline, weights_in
 
 EMBEDDED = Path(__file__).parent.parent / "models"
 
+IN_REPOSITORY = ("de_sm", "en_md", "hu_sm", "ko_sm", "pt_sm", "ro_sm", "sv_sm", "uk_sm")
+
 Setting = str | Path | Weights
 
 
@@ -57,6 +59,8 @@ def find_weights(setting: Setting) -> Weights:
     is_elsewhere = setting in PUBLISHED or "://" in str(setting)
     advice = f", or run: python -m spacy elmo download {setting}" if is_elsewhere else ""
     what = " (a Path is not taken as a name)" if as_setting(setting) != str(setting) else ""
+    if setting in IN_REPOSITORY:
+        advice = f", as project/weights/{setting} in a clone of the repository is" + advice
     raise WeightsNotFoundError(
         f"Cannot find the ELMo weights {str(setting)!r}{what}: there is no such directory and no "
         f"installed pipeline, and the embedded and downloaded ones are {names}. Set 'weights' to "

@@ -22,6 +22,8 @@ from spacy_elmo.weights.native import Weights
 from ..bilm.helpers import same_weights
 from ..pipeline.helpers import write_language_model, write_weights
 
+REPOSITORY = Path(__file__).parents[2] / "project" / "weights"
+
 
 @pytest.fixture
 def weights(tmp_path: Path) -> Path:
@@ -154,6 +156,17 @@ def test_a_path_that_is_a_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(WeightsNotFoundError, match=r"'en_sm' \(a Path is not taken as a name\)"):
         find_weights(Path("en_sm"))
+
+
+def test_the_error_says_where_weights_of_the_repository_are():
+    names = [path.parent.name for path in sorted(REPOSITORY.glob("*/config.json"))]
+    assert "en_md" in names
+    for name in names:
+        where = f"directory with config.json and weights.safetensors, as project/weights/{name} in"
+        with pytest.raises(WeightsNotFoundError, match=where):
+            find_weights(name)
+        with pytest.raises(WeightsNotFoundError, match=where):
+            Encoder(name)(["A text."])
 
 
 @pytest.mark.parametrize("setting", [None, 5, {"a": 1}])
