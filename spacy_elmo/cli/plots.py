@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from wasabi import msg
 
 from . import options
 
@@ -37,7 +38,8 @@ def plot_mix_cli(
     Draw how each component of a pipeline mixes the layers of its biLM.
 
     A heat map compares the layers of each mix, and the components. Layer 0 is the token layer, which
-    knows nothing of context. With --json, the weights are printed too.
+    knows nothing of context. Mixes that nothing has trained are left out. With --json, the weights
+    of all mixes are printed too.
     """
     import spacy
 
@@ -51,5 +53,7 @@ def plot_mix_cli(
             warn_of_path(pipeline, nlp.path)
         found = mixes(nlp)
         draw_mixes(found, title=f"Mixes of “{Path(pipeline).name}”", output=output)
+    if left_out := [mix.component for mix in found if not mix.is_trained and not as_json]:
+        msg.info(f"Left out, because nothing has trained it: the mix of {', '.join(left_out)}")
     data = {"output": str(output), "mixes": [mix._asdict() for mix in found]}
     options.print_result("Drew the mixes", data, as_json)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 from spacy.language import Language
 from thinc.api import Model
 
 from .scalar_mix import NAME, layer_weights
+from .settings import MixSettings
 
 Node = TypeVar("Node", bound=Model)
 
@@ -22,12 +24,15 @@ class Mix(NamedTuple):
             with its index, if there are several of that name.
         weights: s_j, from the token layer (0) to the top; they add up to 1.
         gamma: γ.
+        is_trained: False if w and γ are those that its settings gave it, so that nothing has
+            learned them; as the elmo component's own where all components have mixes.
     """
 
     component: str
     listener: str
     weights: tuple[float, ...]
     gamma: float
+    is_trained: bool = True
 
 
 def mixes(nlp: Language) -> list[Mix]:
@@ -48,8 +53,17 @@ def mixes(nlp: Language) -> list[Mix]:
                 gamma: Any = node.get_param("gamma")
                 shown = f"{name} {index}" if names.count(name) > 1 else name
                 weights = tuple(layer_weights(node).tolist())
-                found.append(Mix(component, shown, weights, float(gamma[0])))
+                found.append(Mix(component, shown, weights, float(gamma[0]), is_trained(node)))
     return found
+
+
+def is_trained(mix: Model) -> bool:
+    """Whether a mix with weights has other values than those that its settings gave it."""
+    w: Any = mix.get_param("w")
+    gamma: Any = mix.get_param("gamma")
+    settings: MixSettings = mix.attrs["settings"]
+    given = [*(settings.initial_weights or [0.0] * len(w)), settings.gamma]
+    return [*w.tolist(), *gamma.tolist()] != np.asarray(given, np.float32).tolist()
 
 
 def model_nodes(component: Any, kind: type[Node]) -> list[Node]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 from ..lm.language_model import BLANK, LanguageModel, checked
 from .figure import COLOURS, FAINT, cut, in_style, new_figure, save_figure
 
+ROOM = 1.25  # of the longest bar: its number stands beside it
 LINE = 0.26  # inches: the height of a bar
 WORD_CHARACTERS, CONTEXT_CHARACTERS = 17, 20
 SIDES = ("From the left", "From the right", "From both")  # as in `Filled`
@@ -20,6 +20,8 @@ def draw_blanks(
     lm: LanguageModel, words: Sequence[str], n: int = 5, *, output: str | Path | None = None
 ) -> Any:
     """Draw the likeliest words for each blank, expected from the left, the right and from both.
+
+    All bars have one scale.
 
     Args:
         lm: a language model.
@@ -37,16 +39,16 @@ def draw_blanks(
     positions = [i for i, word in enumerate(words) if word == BLANK]
     if not positions:
         raise ValueError(f"The sentence has no blank: write {BLANK} for each word to predict.")
-    rows = 3 * len(positions)
+    found = [(i, side, top) for i in positions for side, top in enumerate(lm.fill(words, i, n))]
+    rows, longest = len(found), max(probability for *_, top in found for _, probability in top)
     figure, axes = new_figure("Filling the blanks", rows * (LINE * n + 0.45) + 0.8, nrows=rows)
-    for panel, (position, side) in zip(axes, product(positions, range(3)), strict=True):
-        guesses = lm.fill(words, position, n)[side]
+    for panel, (position, side, guesses) in zip(axes, found, strict=True):
         labels = [cut(word, WORD_CHARACTERS) for word, _ in guesses]
         values = [probability for _, probability in guesses]
         bars = panel.barh(range(len(guesses)), values, tick_label=labels, color=COLOURS[side])
         panel.bar_label(bars, fmt="{:.1%}", padding=4, color=FAINT)
         panel.invert_yaxis()
-        panel.set(xmargin=0.25, xticks=[])
+        panel.set(xlim=(0, ROOM * longest), xticks=[])
         panel.tick_params(length=0)
         panel.spines[:].set_visible(False)
         left = cut(" ".join(words[:position])[::-1], CONTEXT_CHARACTERS)[::-1]

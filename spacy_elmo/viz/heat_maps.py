@@ -23,6 +23,8 @@ def draw_mixes(
 ) -> Any:
     """Draw what each component takes from the layers of the biLM.
 
+    Mixes that nothing has trained say nothing, and are left out.
+
     Args:
         mixes: `spacy_elmo.mixes` of a pipeline.
         title: of the figure.
@@ -32,10 +34,14 @@ def draw_mixes(
         A figure of matplotlib.
 
     Raises:
-        ValueError: there is no mix.
+        ValueError: there is no trained mix.
     """
+    mixes = [mix for mix in mixes if mix.is_trained]
     if not mixes:
-        raise ValueError("There is no mix to draw: add an elmo component, and initialize it.")
+        raise ValueError(
+            "There is no trained mix to draw: add an elmo component, let others learn from it, and "
+            "train the pipeline."
+        )
     figure, axes = new_figure(title, 1.6 + 0.5 * len(mixes))
     # Layers that the biLM of a mix does not have weigh nothing.
     weights = np.array(list(zip_longest(*(mix.weights for mix in mixes), fillvalue=0.0))).T

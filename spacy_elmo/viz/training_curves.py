@@ -42,7 +42,9 @@ def draw_training(
         best = min((value for _, value in curves["mean"]), default=float("nan"))
         name = f"best {best:,.1f}: {str(Path(run).resolve())[-NAME_CHARACTERS:]}"
         for panel, curve in zip(panels, curves.values(), strict=True):
-            panel.plot(*np.reshape(curve, (-1, 2)).T, label=name, markevery=0.1)
+            points = np.reshape(curve, (-1, 2)).T
+            # Not clipped: the first point is at the axis, and half of it would be lost.
+            panel.plot(*points, label=name, markevery=0.1, clip_on=False, in_layout=False)
     for panel, title in zip(panels, PANELS.values(), strict=True):
         panel.set_title(title)
         panel.grid(True, axis="y")

@@ -63,6 +63,7 @@ def test_names_and_numbers(weights: Path, tmp_path: Path) -> None:
         assert np.allclose(at_input.weights, s / s.sum(), atol=1e-6)
         assert np.allclose(at_output.weights, (s / s.sum())[::-1], atol=1e-6)
         assert (at_input.gamma, at_output.gamma) == (1.0, 0.5)
+        assert not any(mix.is_trained for mix in found.values())
 
 
 @pytest.mark.parametrize("name", ["parser", "ner", "tagger", "textcat", "spancat"])
@@ -89,7 +90,7 @@ def test_the_shared_mix_and_one_without_a_component(weights: Path) -> None:
     nlp, *_ = started(weights, LISTENER, steps=1)
     [shared] = spacy_elmo.mixes(nlp)
     assert (shared.component, shared.listener) == ("elmo", "doc.tensor")
-    assert shared.gamma != 1.0
+    assert shared.gamma != 1.0 and shared.is_trained
     nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
     assert [mix.listener for mix in spacy_elmo.mixes(nlp)] == ["doc.tensor", "tok2vec"]
     inline = make_inline(weights)

@@ -22,6 +22,7 @@ from spacy_elmo.senses.occurrences import Context, Senses, group
 from spacy_elmo.viz.figure import cut, in_style, new_figure, save_figure
 
 from ..pipeline.helpers import make_nlp, write_language_model
+from ..pipeline.learning import listening, make_pipeline, start
 from ..threads import one_thread  # noqa: F401
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -93,14 +94,25 @@ def test_a_notebook_shows_figures() -> None:
 
 
 def test_plot_mix(weights: Path, tmp_path: Path) -> None:
-    nlp, out = make_nlp(weights), tmp_path / "mix.svg"
-    nlp("Hello.")
+    """Of a tagger that has learned its own mix; the elmo component's own, which nothing has
+    trained, is left out, and the command says so."""
+    nlp, out = make_pipeline(weights, listening()), tmp_path / "mix.svg"
+    examples, optimizer = start(nlp)
+    nlp("Hello.")  # which gives doc.tensor its mix
+    nlp.to_disk(tmp_path / "untrained")
+    nlp.update(examples, sgd=optimizer)
     nlp.to_disk(tmp_path / "nlp")
-    command = ["plot-mix", str(tmp_path / "nlp"), "-o", str(out), "--json"]
-    [mix] = json.loads(CliRunner().invoke(app, command).stdout)["mixes"]
-    assert set(mix) == {"component", "listener", "weights", "gamma"}
+    command = ["plot-mix", str(tmp_path / "nlp"), "-o", str(out)]
+    data = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["mixes"]
+    assert {(m["component"], m["listener"]): m["is_trained"] for m in data} == {
+        ("elmo", "doc.tensor"): False, ("tagger", "tok2vec"): True,
+    }  # fmt: skip
     found = labels(out.read_text(encoding="utf-8"))
-    assert found.count("0.33") == 3 and "Mixes of “nlp”" in found
+    assert "Mixes of “nlp”" in found and "tagger" in found and "elmo" not in found
+    said = " ".join(CliRunner().invoke(app, command).output.split())
+    assert "nothing has trained it: the mix of elmo" in said
+    result = CliRunner().invoke(app, ["plot-mix", str(tmp_path / "untrained"), "-o", str(out)])
+    assert result.exit_code == 1 and "no trained mix" in " ".join(result.output.split())
 
 
 def test_names_of_mixes_are_not_cut() -> None:
@@ -116,8 +128,9 @@ def test_names_of_mixes_are_not_cut() -> None:
     assert all(name.get_window_extent().x0 >= 0 for name in names)
     numbers = " ".join(text.get_text() for text in axes.texts)
     assert numbers == "0.20 0.80 0.00 0.20 0.50 0.30"
-    with pytest.raises(ValueError, match="no mix"):
-        viz.draw_mixes([])
+    for untrained in ([], [Mix("tagger", "elmo", (0.5, 0.5), 1.0, is_trained=False)]):
+        with pytest.raises(ValueError, match="no trained mix"):
+            viz.draw_mixes(untrained)
 
 
 def test_senses() -> None:
@@ -160,6 +173,12 @@ def test_blanks(weights: Path) -> None:
     assert [label for label in found if label in names] == [word for word, _ in guesses]
     shares = [label for label in found if label and label.endswith("%")]
     assert shares == [f"{probability:.1%}" for _, probability in guesses]
+    panels = viz.draw_blanks(lm, words, 2).axes  # all on one scale
+    lengths = [bar.get_width() / panel.get_xlim()[1] for panel in panels for bar in panel.patches]
+    np.testing.assert_allclose(
+        np.array(lengths) / max(lengths), [p / max(p for _, p in guesses) for _, p in guesses]
+    )
+    assert {panel.get_xlim()[0] for panel in panels} == {0} and max(lengths) < 1
     for sentence, message in [(["The", "bank"], "no blank"), ("The ___ bank", "list of words")]:
         with pytest.raises(ValueError, match=message):
             viz.draw_blanks(lm, sentence)

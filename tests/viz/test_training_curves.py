@@ -74,6 +74,15 @@ def test_runs_are_compared(tmp_path: Path) -> None:
     assert all(name.endswith(end) for name, end in zip(loss, ends, strict=True))
 
 
+def test_points_at_the_axes_are_whole(tmp_path: Path) -> None:
+    """The evaluation before the first step is at 0 words."""
+    entries = [{"step": 0, "words": 0, "mean": 300.0}, *losses(range(1, 4), 3.0)]
+    figure = viz.draw_training(write_run(tmp_path / "run", entries))
+    for panel in figure.axes:
+        assert panel.get_xlim()[0] == 0
+        assert not any(line.get_clip_on() for line in panel.lines)
+
+
 def test_plot_training(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", losses(range(1, 4), 0.0))
     empty = write_run(tmp_path / "empty", [])
