@@ -39,6 +39,7 @@ class Progress(Settings):
         fingerprints: of the texts, to which alone ``position`` and ``best`` apply.
         epoch_steps: how many steps an epoch has, at most.
         head_first: the first steps, in which the biLM is frozen and only the head is trained.
+        final_words: of the dev text that the finished models are evaluated on; 0: all.
         card: name, language, licence and sources of the biLM, see `weights.layout.Card`.
         is_finished: the run has come to its end.
     """
@@ -52,6 +53,7 @@ class Progress(Settings):
     fingerprints: list[str] = field(default_factory=list)
     epoch_steps: int = at_least(0, 0)
     head_first: int = at_least(0, 0)
+    final_words: int = at_least(0, 0)
     card: dict[str, Any] = field(default_factory=dict)
     is_finished: bool = False
 

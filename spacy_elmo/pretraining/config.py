@@ -17,7 +17,7 @@ from ..util.settings import Settings, above_zero, at_least, below_one, in_range,
 CONFIG = "pretrain.cfg"  # in the directory of a run
 CORPORA = ("train", "dev")
 # Settings of [training] that are chosen for a run of some minutes.
-FITTED = ("max_steps", "warmup_steps", "decay_steps", "eval_every", "log_every")
+FITTED = ("max_steps", "warmup_steps", "decay_steps", "eval_every", "eval_words", "log_every")
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,19 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 from confection import Config
 
+from ..bilm.model import BiLM
+from ..bilm.sentence_batches import IndexedSentences
+from ..lm.encoded_sentences import EncodedSentences
 from ..lm.head import load_head, save_head
 from ..lm.perplexity import Perplexity, evaluate
+from ..lm.softmax import SoftmaxHead
 from ..util.files import atomic_directory, locked, write_bytes, write_text
 from ..util.progress import ProgressBar
 from ..util.threads import steady_threads, threads
@@ -32,6 +38,7 @@ from .prepare import BEST, LAST, Run, check_new, prepare
 from .signals import stop_on_signals
 from .train_step import train_step
 
+BATCH_WORDS, N_BATCHES = 4096, 8  # of an evaluation, at most; of a part of the text, at least
 N_AHEAD = 4  # threads that make batches for a GPU
 # Whatever the precision in training: evaluations are compared.
 at_the_highest_precision = matmul_precision("highest")
@@ -88,7 +95,7 @@ def train(
             console.print(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
         with matmul_precision(run.config.training.matmul_precision):
             if run.config.training.minutes and not is_resumed:
-                run = minutes.fit(run, state, lambda trial: measure(run, trial), console.print)
+                run = minutes.fit(run, state, partial(measure, run), console.print)
             if group.is_first:
                 write_start(run, state, is_resumed, stack)
             log = Log(out / LOG if group.is_first else None, progress.step)
@@ -142,7 +149,7 @@ def take_steps(
         log.write(**where(progress), **asdict(result), mean=result.mean)
 
     if progress.step == 0 and run.config.paths.weights is not None and group.is_first:
-        report("before", measure(run, state))
+        report("before", measure(run, state, settings.eval_words))
     losses: list[torch.Tensor] = []  # on the device until they are logged
     last_checkpoint = time.monotonic()
     with ProgressBar("steps", schedule.n_steps, progress.step, console.quiet) as console.bar:
@@ -165,7 +172,7 @@ def take_steps(
                 continue  # to the next step, which waits for the first rank
             is_evaluation = progress.step % settings.eval_every == 0 or is_last
             if is_evaluation:
-                result = measure(run, state)
+                result = measure(run, state, settings.eval_words)
                 check_finite(run, state, result.mean)
                 report(f"step {progress.step:,}", result)
                 if progress.best is None or result.mean < progress.best:
@@ -204,20 +211,34 @@ def describe_result(result: Perplexity) -> str:
 
 
 @at_the_highest_precision
-def measure(run: Run, state: State) -> Perplexity:
-    """Perplexity on the held-out text, or on the part of it that the settings name."""
-    return evaluate(state.model, state.head, run.dev, max_words=run.config.training.eval_words)
+def measure(run: Run, state: State, max_words: int) -> Perplexity:
+    """Perplexity on the held-out text, or on about so many words of it, if that is not 0."""
+    return evaluate_part(state.model, state.head, run.dev, max_words)
+
+
+def evaluate_part(
+    model: BiLM, head: SoftmaxHead, text: EncodedSentences, max_words: int
+) -> Perplexity:
+    """`evaluate`, with batches so small that few words, too, are of sentences short and long."""
+    batch_words = min(BATCH_WORDS, max_words // N_BATCHES) or BATCH_WORDS
+    return evaluate(model, head, text, batch_words, max_words)
 
 
 @at_the_highest_precision
 def write_results(run: Run, state: State, console: Console, log: Log) -> None:
-    """Evaluate the models of a finished run on the whole held-out text, as they are on disk; add
-    statistics of the text to them, unless it has one distinct word only."""
+    """Evaluate the models of a finished run on the whole held-out text, as they are on disk, or on
+    the part of it that a run of some minutes has time for; add statistics of the text to them,
+    unless it has one distinct word only."""
+    max_words = state.progress.final_words
+    text: IndexedSentences = run.dev
+    if max_words:
+        step = -(-len(run.dev.tokens) // max_words)
+        text = IndexedSentences(run.dev.words(np.arange(0, len(run.dev.lengths), step)))
     for path in filter(Path.exists, (run.out / BEST, run.out / LAST)):
         device = state.group.device
         model, (head, _) = load_bilm(path).to(device), load_head(path)
-        result = evaluate(model, head.to(device), run.dev)
-        if statistics := compute_statistics(model, run.dev):
+        result = evaluate_part(model, head.to(device), run.dev, max_words)
+        if statistics := compute_statistics(model, text):
             write_bytes(path / STATISTICS, statistics.to_bytes())
         log.write(step=state.progress.step, model=path.name, **asdict(result), mean=result.mean)
         console.print(f"{path.name}: {describe_result(result)}")

@@ -33,6 +33,11 @@ class ProgressBar(tqdm):
             how |= {"bar_format": line, "leave": False}
         super().__init__(unit=f" {unit}", unit_scale=True, smoothing=0.05, **how)
 
+    def __str__(self) -> str:
+        """Below one in a second, how long each takes: not tqdm's ``3.81s/ steps``."""
+        line, one = super().__str__(), self.unit.strip().removesuffix("s")
+        return line.replace(f"s/{self.unit}", f" s/{one}")
+
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
         """Write the bar, or a line: how far the work is, how fast, and how long it takes."""
         if self.is_bar:

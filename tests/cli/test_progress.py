@@ -63,6 +63,16 @@ def test_resumed_work_has_its_own_speed(clock: list[float], capsys: pytest.Captu
     assert capsys.readouterr().err == "150 of 200 steps, 1.00 steps/s, 00:50 left\n"
 
 
+def test_slow_work(clock: list[float], capsys: pytest.CaptureFixture, monkeypatch) -> None:
+    for on_terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda value=on_terminal: value)
+        with ProgressBar("steps", total=20) as bar:
+            clock[0] += 38.1
+            bar.update(10)
+        written = capsys.readouterr().err
+        assert "3.81 s/step" in written and "s/ " not in written
+
+
 def test_quiet(clock: list[float], capsys: pytest.CaptureFixture, monkeypatch) -> None:
     for on_terminal in (False, True):
         monkeypatch.setattr(sys.stderr, "isatty", lambda value=on_terminal: value)
