@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import spacy
 from drawing import Drawing, Point, Shape
 
 import spacy_elmo.pipeline.component  # noqa: F401
+from spacy_elmo import find_senses, viz
 from spacy_elmo.cli.demo import read_sentences
 from spacy_elmo.senses.clusters import center, project
 from spacy_elmo.senses.occurrences import make_context
@@ -29,15 +31,15 @@ KO_SM, KOREAN = (
     ROOT / "benchmarks" / "quality" / "korean_senses.txt",
 )
 GREY = "#b8b8b8"
-SENTENCES = (  # the word, its sense, and what is written beside its mark
-    ("She opened a bank account last week.", "opened a bank account"),
-    ("The bank refused to lend him any money.", "the bank refused to lend"),
-    ("He works as a clerk in a large bank.", "a clerk in a large bank"),
-    ("The bank raised its interest rates again.", "the bank raised its rates"),
-    ("We sat on the bank and watched the boats.", "sat on the bank"),
-    ("A heron stood near the muddy bank of the stream.", "the muddy bank of the stream"),
-    ("Willows grow along the bank of the river.", "along the bank of the river"),
-    ("They pulled the boat up on the opposite bank.", "boat up on the opposite bank"),
+SENTENCES = (  # four of each sense
+    "She opened a bank account last week.",
+    "The bank refused to lend him any money.",
+    "He works as a clerk in a large bank.",
+    "The bank raised its interest rates again.",
+    "We sat on the bank and watched the boats.",
+    "A heron stood near the muddy bank of the stream.",
+    "Willows grow along the bank of the river.",
+    "They pulled the boat up on the opposite bank.",
 )
 
 
@@ -107,20 +109,12 @@ def draw_models() -> Drawing:
     return drawing
 
 
-def draw_senses() -> Drawing:
-    """The word “bank” in eight sentences, by its vector."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    docs = nlp.pipe(sentence for sentence, _ in SENTENCES)
-    vectors = [next(t for t in doc if t.text == "bank").vector for doc in docs]
-    points = project(center(np.stack(vectors)))
-    low, high = points.min(axis=0), points.max(axis=0)
-    places = (points - low) / (high - low) * np.array([500, 250]) + np.array([90, 50])
-    drawing = Drawing(680, 350)
-    drawing.box(1, 1, 678, 348, "#ffffff", stroke="#d0d0d0")
-    marks = [int(i >= len(SENTENCES) / 2) for i in range(len(SENTENCES))]
-    draw_contexts(drawing, places.tolist(), marks, [text for _, text in SENTENCES], 676, 14)
-    return drawing
+def draw_senses(picture: Path) -> None:
+    """The picture that the quick start's command draws, of the sentences of the demo."""
+    with TemporaryDirectory() as folder:
+        corpus = Path(folder, "texts.txt")
+        corpus.write_text("\n".join(text for *_, text in read_sentences()), encoding="utf-8")
+        viz.draw_senses(find_senses("bank", str(corpus), quiet=True), output=picture)
 
 
 def draw_contexts(
@@ -152,10 +146,10 @@ def draw_contexts(
 
 
 def draw_layers() -> Drawing:
-    """The vectors of “bank” in the same sentences, in each layer."""
+    """The vectors of “bank” in eight sentences, in each layer."""
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"store": ["layers"]})
-    docs = nlp.pipe(sentence for sentence, _ in SENTENCES)
+    docs = nlp.pipe(SENTENCES)
     layers = np.stack([
         doc._.elmo_layers[:, next(t.i for t in doc if t.text == "bank")] for doc in docs
     ])  # fmt: skip
@@ -280,10 +274,10 @@ if __name__ == "__main__":
     for name, title, drawing in (
         ("gain", "Error rates of spaCy components without and with ELMo", draw_gain()),
         ("models", "Words a second against scores of four models' vectors", draw_models()),
-        ("senses", "The word “bank” in eight sentences, placed by its vector", draw_senses()),
         ("pipeline", "From words to vectors: char-CNN, two LSTM layers, mix", draw_pipeline()),
         ("layers", "The word “bank” in eight sentences, in each layer", draw_layers()),
         ("korean", "문장 열다섯 개에 나온 “말”, 벡터에 따라 놓은 그림", draw_korean()),
     ):
         (HERE / f"{name}.svg").write_text(drawing.svg(title) + "\n", encoding="utf-8")
         print(HERE / f"{name}.svg")
+    draw_senses(HERE / "senses.svg")

@@ -59,7 +59,7 @@ class Drawing:
     """Shapes and labels in the order in which they are drawn.
 
     Args:
-        width, height: in pixels; an SVG scales with the page up to this width.
+        width, height: in pixels.
     """
 
     def __init__(self, width: float, height: float):
@@ -89,10 +89,11 @@ class Drawing:
     def svg(self, title: str) -> str:
         """The drawing as an SVG element that needs no other file; the title names it to screen
         readers."""
+        size = f'width="{self.width:g}" height="{self.height:g}"'
         head = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {self.height:g}" '
-            f'role="img" font-family="{FONT}" style="width:100%;max-width:{self.width:g}px;'
-            f'height:auto;background:{PAPER}"><title>{escape(title)}</title>'
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {self.width:g} '
+            f'{self.height:g}" role="img" font-family="{FONT}"><title>{escape(title)}</title>\n'
+            f'<rect {size} fill="{PAPER}"/>'
         )
         return "\n".join([head, *map(to_svg, self.items), "</svg>"])
 

@@ -169,7 +169,8 @@ def show_groups(nlp: Language, text: str) -> bool:
     title("Words that occur more than once", "In groups of similar contexts, after their keywords.")
     for word in repeated[:REPEATED]:
         echo(f"\n  {style(word, bold=True)}, {len(found[word])} times")
-        for sense in group(found[word][:CONTEXTS], nlp):
+        senses, _ = group(found[word][:CONTEXTS], nlp)
+        for sense in senses:
             echo(f"  ── {', '.join(sense.keywords)}")
             for context in sense.contexts:
                 echo(f"  {marked(*context.text)}")

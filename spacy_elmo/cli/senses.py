@@ -20,7 +20,7 @@ def senses_cli(
     lang: options.TokenizerLang = None,
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces")] = False,
     column: options.Column = None,
-    most_contexts: Annotated[int, typer.Option("--max-contexts", min=3, help="Stop reading the corpus after as many contexts")] = MOST_ITEMS,
+    most_contexts: Annotated[int, typer.Option("--max-contexts", min=3, help="Number of contexts to group: of more, a sample")] = MOST_ITEMS,
     n_senses: Annotated[int | None, typer.Option("--senses", "-s", min=1, help="Number of groups (default: the one with the best silhouette, at most 8)")] = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -31,7 +31,7 @@ def senses_cli(
     Contexts are grouped by what surrounds the word: its context, the other words and the topic of
     its sentence, with average linkage on their cosine distances; the number of groups is the one
     with the best silhouette (or --senses). In each group the most typical contexts come first, and
-    the words that set its contexts apart are named. Groups are of similar contexts: they need not
+    the words that set its contexts apart are named. Equal sentences count once. Groups are of similar contexts: they need not
     be the senses of a dictionary. With --json, all contexts are printed. Needs the extra viz.
 
     The picture has a point for each context, with words of its sentence where there is room: near
@@ -61,8 +61,8 @@ def senses_cli(
         for context in group.contexts[:top]:
             print("  {}[{}]{}".format(*context.text))
     if len(found.groups) == 1 and n_senses is None:
-        msg.info("No division into groups fits these contexts well. --senses 2 divides them.")
+        msg.info(f"One group, because {found.why_one}. --senses 2 divides these contexts anyway.")
     if not found.complete:
-        msg.info(f"The corpus has more contexts than {most_contexts}; --max-contexts reads more.")
+        msg.info(f"These are a sample of {most_contexts} contexts; --max-contexts groups more.")
     if output is not None and not quiet:
         msg.good("Drew the contexts", str(output))

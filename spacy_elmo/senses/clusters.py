@@ -18,7 +18,9 @@ def center(vectors: np.ndarray) -> np.ndarray:
     return centered / np.linalg.norm(centered, axis=1, keepdims=True).clip(1e-12)
 
 
-def divide(distance: np.ndarray, most: int, exactly: int | None = None) -> np.ndarray:
+def divide(
+    distance: np.ndarray, most: int, exactly: int | None = None
+) -> tuple[np.ndarray, float | None]:
     """Divide items into groups by average linkage.
 
     Args:
@@ -30,7 +32,8 @@ def divide(distance: np.ndarray, most: int, exactly: int | None = None) -> np.nd
 
     Returns:
         The number of each item's group ``(n,)``, 0 for the largest; groups of the same size are in
-        the order of their first items.
+        the order of their first items. And the highest mean silhouette, of a division that was
+        taken or not; None if there was none to compare.
 
     Raises:
         ValueError: scikit-learn's, of a fixed number below 1 or above n.
@@ -45,14 +48,14 @@ def divide(distance: np.ndarray, most: int, exactly: int | None = None) -> np.nd
     # Rounding may leave less than 0, and some on the diagonal.
     distance = np.maximum(distance, 0) * (1 - np.eye(len(distance)))
     numbers = range(2, min(most, len(distance) - 1) + 1) if exactly is None else ()
-    best, best_score = cut(1 if exactly is None else exactly), MIN_SILHOUETTE
+    best, best_score = cut(1 if exactly is None else exactly), None
     for groups in map(cut, numbers):
         if (np.bincount(groups) >= MIN_SIZE).sum() >= 2:
-            score = silhouette_score(distance, groups, metric="precomputed")
-            if score > best_score:
-                best, best_score = groups, score
+            score = float(silhouette_score(distance, groups, metric="precomputed"))
+            if best_score is None or score > best_score:
+                best, best_score = (groups if score > MIN_SILHOUETTE else best), score
     _, first, index, sizes = np.unique(best, True, True, True)
-    return np.argsort(np.lexsort((first, -sizes)))[index]
+    return np.argsort(np.lexsort((first, -sizes)))[index], best_score
 
 
 def project(vectors: np.ndarray) -> np.ndarray:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import chain, compress, islice
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from heapq import heappop, heappush
+from itertools import chain, compress, groupby
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +24,7 @@ from ..pipeline.similarity import occurrence_vector
 from ..text.segments import sentence_bounds
 from ..util.optional_imports import import_extra
 from ..util.progress import ProgressBar
-from .clusters import MOST_ITEMS, center, divide
+from .clusters import MIN_SILHOUETTE, MIN_SIZE, MOST_ITEMS, center, divide
 
 MOST_KEYWORDS = 3  # of a group
 MIN_CONTEXTS = 3  # fewer cannot be grouped
@@ -83,12 +86,25 @@ class Senses(NamedTuple):
     Attributes:
         word: as it was looked for.
         groups: at least one.
-        complete: False if the search ended before the corpus did, with as many contexts as wanted.
+        complete: False if the corpus has more contexts than were wanted: these are a sample.
+        silhouette: the best mean silhouette of a division; None if no division has two groups of
+            two contexts, or the number of groups was given.
     """
 
     word: str
     groups: list[Sense]
     complete: bool
+    silhouette: float | None = None
+
+    @property
+    def why_one(self) -> str:
+        """Why there is one group, though no number was given."""
+        if self.silhouette is None:
+            return f"no division has two groups of {MIN_SIZE} contexts"
+        return (
+            f"the best division has a mean silhouette of {self.silhouette:.2f}, and at "
+            f"{MIN_SILHOUETTE} or less, groups are hardly closer in themselves than to each other"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The groups and their contexts as plain JSON types, without vectors."""
@@ -96,7 +112,8 @@ class Senses(NamedTuple):
         for group in self.groups:
             contexts = [dict(zip(names, (*c.text, c.row), strict=True)) for c in group.contexts]
             senses.append({"keywords": group.keywords, "contexts": contexts})
-        return {"word": self.word, "complete": self.complete, "senses": senses}
+        facts = {name: getattr(self, name) for name in ("word", "complete", "silhouette")}
+        return {**facts, "senses": senses}
 
 
 def find_senses(
@@ -111,7 +128,7 @@ def find_senses(
     n_senses: int | None = None,
     quiet: bool = False,
 ) -> Senses:
-    """Find the contexts of a word in a corpus, and group them.
+    """Find the contexts of a word in a corpus, and group them. Equal sentences count once.
 
     Args:
         word: one token of the corpus, in any case.
@@ -120,7 +137,7 @@ def find_senses(
         lang: language of the text, if not that of the weights.
         tokenized: text files have words separated by spaces, one sentence per line.
         column: name of the column of texts, see there.
-        most_contexts: end the search after as many.
+        most_contexts: of more contexts, a sample of as many, the same each time.
         n_senses: number of groups; None: chosen by the silhouette, see `clusters.divide`.
         quiet: show no progress.
 
@@ -133,42 +150,93 @@ def find_senses(
     nlp, encoder.elmo.store = encoder.nlp, ["layers"]
     rows, word = RowFiles(corpus, tokenized, column), word.strip()
     with ProgressBar("sentences", quiet=quiet) as bar:
-        found = contexts(nlp, rows, word.lower(), bar)
-        chosen = list(islice(found, most_contexts))
-        complete = next(found, None) is None
+        chosen, complete = sample(occurrences(nlp, rows, word.lower(), bar), most_contexts)
     if len(chosen) < (needed := max(MIN_CONTEXTS, n_senses or 0)):
         raise ValueError(
-            f"'{word}' occurs {len(chosen)} times in '{corpus}'; {needed} are needed. Only "
-            f"tokens of this form are counted: give a word that is a single token, or more text."
+            f"'{word}' has {len(chosen)} different contexts in '{corpus}'; {needed} are needed. "
+            f"Only tokens of this form are counted: give a word that is a single token, or more "
+            f"text."
         )
-    return Senses(word, group(chosen, nlp, n_senses), complete)
+    groups, silhouette = group(read(nlp, chosen), nlp, n_senses)
+    return Senses(word, groups, complete, silhouette)
 
 
-def contexts(nlp: Language, corpus: RowFiles, word: str, bar: ProgressBar) -> Iterator[Context]:
+class Occurrence(NamedTuple):
+    """A word in a sentence that has not been read yet.
+
+    Attributes:
+        sentence: a Doc of its own.
+        i: token index of the word.
+        row: see `Context`.
+    """
+
+    sentence: Doc
+    i: int
+    row: Any
+
+    def digest(self) -> int:
+        """A hash of the sentence's text, whatever its spaces, and of the word's place."""
+        doc, i = self.sentence, self.i
+        parts = (" ".join(span.text.split()) for span in (doc[:i], doc[i : i + 1], doc[i + 1 :]))
+        text = "\0".join(parts).encode("utf-8", "surrogatepass")
+        return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
+
+
+def occurrences(
+    nlp: Language, corpus: RowFiles, word: str, bar: ProgressBar
+) -> Iterator[Occurrence]:
     """The occurrences of a word, in the order of the corpus.
 
     Args:
-        nlp: a tokenizer, and an elmo component that stores layers.
-        corpus: of which only the sentences with the word are encoded.
+        nlp: a tokenizer.
+        corpus: of which only the rows with the word are tokenized.
         word: in lower case.
         bar: counts the rows that were searched.
     """
     for chunk in corpus.chunks(CHUNK_TOKENS):
-        # Rows without the word are not tokenized.
         is_in = [word in text_of(row).lower() for row in chunk.rows]
         docs = make_docs(nlp, list(compress(chunk.rows, is_in)))
-        sentences = (
-            (sentence, row)
-            for row, doc in zip(compress(chunk.ids, is_in), docs, strict=True)
-            for sentence in split_sentences(doc)
-            if any(token.lower_ == word for token in sentence)
-        )
-        for doc, row in nlp.pipe(sentences, as_tuples=True, batch_size=BATCH):
-            [sentence] = sentence_bounds(doc).tokens
-            for token in doc:
-                if token.lower_ == word:
-                    yield make_context(doc, sentence, token.i, row)
+        for row, doc in zip(compress(chunk.ids, is_in), docs, strict=True):
+            for sentence in split_sentences(doc):
+                for token in sentence:
+                    if token.lower_ == word:
+                        yield Occurrence(sentence, token.i, row)
         bar.update(len(chunk.ids))
+
+
+def sample(found: Iterable[Occurrence], most: int) -> tuple[list[Occurrence], bool]:
+    """A sample of the distinct ones, in their order, and whether it is all of them.
+
+    Those with the smallest hashes: each is as likely as another, the memory is bounded, and the
+    same texts give the same sample, however often each occurs.
+
+    Args:
+        found: occurrences of a word.
+        most: size of the sample.
+    """
+    heap, kept, complete = list[tuple[int, int, Occurrence]](), set[int](), True
+    for number, each in enumerate(found):
+        digest = each.digest()
+        if digest in kept:
+            continue
+        kept.add(digest)
+        heappush(heap, (-digest, number, each))  # the largest one first
+        if len(heap) > most:
+            kept.remove(-heappop(heap)[0])
+            complete = False
+    return [each for _, _, each in sorted(heap, key=itemgetter(1))], complete
+
+
+def read(nlp: Language, found: Iterable[Occurrence]) -> list[Context]:
+    """The contexts of occurrences, by a pipeline whose elmo component stores layers; sentences are
+    read once each."""
+    contexts = []
+    by_sentence = groupby(found, key=attrgetter("sentence"))
+    sentences = ((sentence, list(words)) for sentence, words in by_sentence)
+    for doc, words in nlp.pipe(sentences, as_tuples=True, batch_size=BATCH):
+        [tokens] = sentence_bounds(doc).tokens
+        contexts += [make_context(doc, tokens, each.i, each.row) for each in words]
+    return contexts
 
 
 def split_sentences(doc: Doc) -> Iterator[Doc]:
@@ -181,8 +249,11 @@ def split_sentences(doc: Doc) -> Iterator[Doc]:
             yield make_sentence(doc.vocab, words, spaces)
 
 
-def group(found: Sequence[Context], nlp: Language, n_senses: int | None = None) -> list[Sense]:
-    """Group contexts by the similarity of their vectors; the largest group first.
+def group(
+    found: Sequence[Context], nlp: Language, n_senses: int | None = None
+) -> tuple[list[Sense], float | None]:
+    """Group contexts by the similarity of their vectors; the largest group first. And the best
+    silhouette, see `divide`.
 
     Args:
         found: two or more.
@@ -193,7 +264,7 @@ def group(found: Sequence[Context], nlp: Language, n_senses: int | None = None) 
         ValueError: there are fewer contexts than groups, or no group.
     """
     vectors = center(np.stack([context.vector for context in found]))
-    label = divide(1 - vectors @ vectors.T, MOST_SENSES, n_senses)
+    label, silhouette = divide(1 - vectors @ vectors.T, MOST_SENSES, n_senses)
     words = [content_words(nlp, context) for context in found]
     groups = []
     for number in range(label.max() + 1):
@@ -203,7 +274,7 @@ def group(found: Sequence[Context], nlp: Language, n_senses: int | None = None) 
         keywords = find_keywords([words[i] for i in members], [words[i] for i in others])
         keywords = keywords or [*dict.fromkeys(words[typical[0]])][:MOST_KEYWORDS]
         groups.append(Sense([found[i] for i in typical], keywords))
-    return groups
+    return groups, silhouette
 
 
 def content_words(nlp: Language, context: Context) -> list[str]:

@@ -18,6 +18,7 @@ from ..util.files import atomic_file
 from ..util.optional_imports import import_extra
 
 SUFFIXES = (".svg", ".png", ".pdf", ".jpg")
+PIXELS = 96  # of an inch, in a browser
 WIDTH = 5.6  # inches: labels can be read on a phone
 INK, FAINT, PAPER = "#1a1a1a", "#767676", "#ffffff"
 # Okabe and Ito's colours for the colour-blind, in an order whose neighbours differ in lightness.
@@ -45,6 +46,7 @@ STYLE = {
     "svg.hashsalt": "spacy-elmo",  # the same file each time
     "text.parse_math": False,  # $ is a dollar
 }
+SIZE = re.compile(r'width="[\d.]+pt" height="[\d.]+pt" ')
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -93,7 +95,7 @@ def save_figure(figure: Any, output: str | Path | None) -> Any:
     Returns:
         The figure.
     """
-    figure._repr_html_ = partial(to_svg, figure)
+    figure._repr_html_ = partial(to_html, figure)
     if output is not None:
         check_output(output)
         with atomic_file(Path(output)) as file:
@@ -120,11 +122,19 @@ def check_output(output: str | Path) -> None:
 
 @in_style()
 def to_svg(figure: Any) -> str:
-    """A figure as SVG, an element of a page, as wide as this allows."""
+    """A figure as SVG. Its size is a plain number of pixels, without a unit or a style, which some
+    renderers do not know."""
     buffer = StringIO()
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     figure.savefig(buffer, format="svg", metadata={**metadata, "Title": figure.get_suptitle()})
-    return '<svg style="max-width:100%;height:auto"' + buffer.getvalue().partition("<svg")[2]
+    width, height = (round(size * PIXELS) for size in figure.get_size_inches())
+    content = SIZE.sub(f'width="{width}" height="{height}" ', buffer.getvalue(), count=1)
+    return "<svg" + content.partition("<svg")[2]
+
+
+def to_html(figure: Any) -> str:
+    """A figure as an element of a page, as wide as this allows."""
+    return '<svg style="max-width:100%;height:auto"' + to_svg(figure).removeprefix("<svg")
 
 
 def cut(text: str, most: int) -> str:

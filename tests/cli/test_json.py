@@ -15,7 +15,8 @@ from spacy_elmo.cli import app
 from spacy_elmo.cli.options import print_json
 from spacy_elmo.util import progress
 
-from ..pipeline.helpers import make_nlp, write_language_model
+from ..pipeline.helpers import write_language_model
+from ..pipeline.learning import started
 from ..pretraining.helpers import PROSE, config_text, make_config
 from ..threads import one_thread  # noqa: F401
 from . import helpers
@@ -48,7 +49,7 @@ COMMANDS = {
     "senses": (
         "the --in {text} -o {out}.svg -w {weights}",
         "the --in gone -o {out}.svg",
-        "output word complete senses",
+        "output word complete silhouette senses",
     ),
     "plot-mix": ("{pipeline} -o {out}.svg", "gone -o {out}.svg", "output mixes"),
 }  # fmt: skip
@@ -61,8 +62,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     text = folder / "text.txt"
     text.write_text(PROSE.replace("\n", "\n\n") * 3, encoding="utf-8")
     weights = write_language_model(folder / "weights", [*PROSE.split(), "was", "."])
-    nlp = make_nlp(weights)
-    nlp("It was.")  # makes its mix
+    nlp, *_ = started(weights, steps=1)  # trains its mix
     nlp.to_disk(folder / "pipeline")
     (folder / "config.cfg").write_text(config_text(make_config()), encoding="utf-8")
     (folder / "log.jsonl").write_text('{"step": 1, "words": 40, "loss": 5.5}\n', encoding="utf-8")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shlex
+import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 from pathlib import Path
@@ -14,8 +16,10 @@ import numpy as np
 import pytest
 import spacy
 from spacy.tokens import DocBin
+from typer.testing import CliRunner
 
 import spacy_elmo.pipeline.surprisal  # noqa: F401  # also where another version is installed
+from spacy_elmo.cli import app
 from spacy_elmo.weights.find import find_weights
 
 from ..pretraining.helpers import PROSE
@@ -106,7 +110,7 @@ def test_pictures_are_up_to_date(draw: ModuleType) -> None:
     assert len(draw.measured()) == 7
 
 
-@pytest.mark.parametrize("name", ["senses", "pipeline", "layers", "korean"])
+@pytest.mark.parametrize("name", ["pipeline", "layers", "korean"])
 def test_pictures_by_the_models_are_up_to_date(name: str, draw: ModuleType) -> None:
     """They are what the models draw today, up to rounding."""
     stored = (DOCS / "images" / f"{name}.svg").read_text(encoding="utf-8")
@@ -115,6 +119,38 @@ def test_pictures_by_the_models_are_up_to_date(name: str, draw: ModuleType) -> N
     assert NUMBER.sub("", stored) == NUMBER.sub("", drawn)
     both = [np.array(NUMBER.findall(svg), float) for svg in (stored, drawn)]
     assert np.abs(np.subtract(*both)).max() < 1  # pixel
+
+
+def test_the_picture_of_senses_is_what_its_command_draws(folder: Path) -> None:
+    """That of the quick start, up to rounding; if it is not, run docs/images/draw.py."""
+    pytest.importorskip("matplotlib")
+    found = blocks((DOCS / "quickstart.md").read_text(encoding="utf-8"))
+    [code] = [text for _, _, text in found if "SENTENCES" in text]
+    exec(code, {})
+    [command] = [text for _, _, text in found if "elmo senses" in text]
+    result = CliRunner().invoke(app, shlex.split(command.strip().split(" elmo ")[1]))
+    assert result.exit_code == 0, result.output
+
+    def read(file: Path) -> tuple[list[str | None], np.ndarray]:
+        elements = [*ET.parse(file).getroot().iter()]
+        labels = [each.text for each in elements if each.tag.endswith("}text")]
+        marks = [each for each in elements if each.tag.endswith("}use")]
+        return labels, np.array([[float(mark.get(axis, 0)) for axis in "xy"] for mark in marks])
+
+    (labels, marks), (stored, places) = (
+        read(file) for file in (Path("senses.svg"), DOCS / "images" / "senses.svg")
+    )
+    assert labels == stored and len(marks) == 10 + 2  # contexts, and the legend
+    np.testing.assert_allclose(marks, places, atol=1)  # point
+
+
+def test_sizes_of_pictures_are_plain() -> None:
+    """Without units or a style, which renderers other than browsers do not know."""
+    for file in (DOCS / "images").glob("*.svg"):
+        root = ET.parse(file).getroot().attrib
+        width, height = (float(root[name]) for name in ("width", "height"))
+        _, _, *box = map(float, root["viewBox"].split())
+        assert "style" not in root and width / height == pytest.approx(box[0] / box[1], rel=0.01)
 
 
 def test_what_the_picture_of_layers_shows(draw: ModuleType) -> None:
@@ -155,7 +191,8 @@ def own_files(folder: Path) -> None:
     for name in ("texts", "domain", "domain_heldout"):
         Path(f"{name}.txt").write_text(PROSE, encoding="utf-8")
     for name in ("korean", "korean_heldout"):
-        Path(f"{name}.txt").write_text("나는 배를 타고 집에 갔다. 배가 고팠다.\n" * 20, "utf-8")
+        lines = [f"나는 {i}번 배를 타고 집에 갔다. 배가 고팠다.\n" for i in range(20)]
+        Path(f"{name}.txt").write_text("".join(lines), encoding="utf-8")
     words = sorted({word for word in re.findall(r"\w+", PROSE)})
     rows = [f"{word} {len(word)} {len(word) % 3}" for word in words]
     Path("glove.txt").write_text("\n".join([f"{len(rows)} 2", *rows]), encoding="utf-8")

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from spacy_elmo import find_senses
 from spacy_elmo.cli import app
 from spacy_elmo.senses.clusters import center, divide, project
-from spacy_elmo.senses.occurrences import Context, group
+from spacy_elmo.senses.occurrences import Context, Senses, group
 
 from ..pipeline.helpers import make_nlp, write_language_model
 from ..threads import one_thread  # noqa: F401
@@ -49,9 +49,11 @@ def test_groups_that_are_far_apart() -> None:
     vectors = np.random.default_rng(0).normal(size=(9, 6)) * 0.1
     vectors[[0, 3, 4, 8]] += [5, 0, 0, 0, 0, 0]
     distance = 1 - center(vectors) @ center(vectors).T
-    label = divide(distance, 8)
+    label, silhouette = divide(distance, 8)
+    assert silhouette is not None and silhouette > 0.9
     assert label.tolist() == [1, 0, 0, 1, 1, 0, 0, 0, 1]
-    assert len(set(divide(distance, 8, exactly=4).tolist())) == 4
+    fixed, silhouette = divide(distance, 8, exactly=4)
+    assert len(set(fixed.tolist())) == 4 and silhouette is None
     points = project(vectors)
     assert points.shape == (9, 2)
     assert (points[label == 0, 0] > 0).all() != (points[label == 1, 0] > 0).all()
@@ -60,15 +62,16 @@ def test_groups_that_are_far_apart() -> None:
 @pytest.mark.parametrize("n", [2, 3, 9])
 def test_items_without_groups(n: int) -> None:
     """With zeros for vectors; in a single place, up to rounding; and equally far apart."""
-    assert not divide(np.full((n, n), -1e-7), 8).any()
-    assert not divide(np.ones((n, n)), 8).any()
-    assert not divide(1 - np.eye(n), 8).any()
+    for distance in (np.full((n, n), -1e-7), np.ones((n, n)), 1 - np.eye(n)):
+        label, silhouette = divide(distance, 8)
+        assert not label.any() and silhouette is None
 
 
 def test_an_item_far_from_all_others_is_no_group() -> None:
     distance = np.zeros((6, 6))
     distance[5, :5] = distance[:5, 5] = 1
-    assert not divide(distance, 8).any()
+    label, silhouette = divide(distance, 8)
+    assert not label.any() and silhouette is None
 
 
 def test_typical_contexts_come_first_and_keywords_tell_groups_apart() -> None:
@@ -78,7 +81,7 @@ def test_typical_contexts_come_first_and_keywords_tell_groups_apart() -> None:
         Context((f"boat {word} ", "bank", ""), np.array([np.cos(a), np.sin(a)]))
         for a, word in zip(angles, words, strict=True)
     ]
-    first, second = group(contexts, spacy.blank("en"))
+    (first, second), _ = group(contexts, spacy.blank("en"))
     assert first.contexts[0] is contexts[1] and len(first.contexts) == 3
     assert (first.keywords, second.keywords) == (["money"], ["mud"])
 
@@ -96,11 +99,58 @@ def test_the_command(weights: Path, corpus: Path, tmp_path: Path) -> None:
     assert text.count("[bank]") == 3 and text.count("[Bank]") == 1
 
 
-def test_a_single_group(weights: Path, tmp_path: Path) -> None:
-    (tmp_path / "same.txt").write_text("The bank lent money.\n" * 3, encoding="utf-8")
-    command = ["bank", "--in", tmp_path / "same.txt", "-w", weights]
-    assert "sense 1: 3 contexts" in run(*command).output and "--senses 2" in run(*command).output
-    assert "--senses 2" not in run(*command, "--senses", 1).output
+def test_one_group_is_explained(weights: Path, tmp_path: Path) -> None:
+    """By the few contexts that there are, or by the best silhouette of a division."""
+    (tmp_path / "few.txt").write_text("The bank.\nThe odd bank.\nA bank.\n", encoding="utf-8")
+    command = ["bank", "--in", tmp_path / "few.txt", "-w", weights]
+    said = " ".join(run(*command).output.split())
+    assert "One group, because no division has two groups of 2 contexts. --senses 2" in said
+    assert "One group" not in run(*command, "--senses", 1).output
+    assert json.loads(run(*command, "--json").stdout)["silhouette"] is None
+    vectors = np.random.default_rng(0).normal(size=(40, 300))
+    contexts = [Context(("", "bank", ""), vector) for vector in vectors]
+    groups, silhouette = group(contexts, spacy.blank("en"))
+    assert len(groups) == 1 and silhouette is not None and silhouette < 0.1
+    why = Senses("bank", groups, True, silhouette).why_one
+    assert why.startswith(f"the best division has a mean silhouette of {silhouette:.2f}")
+
+
+def test_a_sample_of_all_contexts(weights: Path, tmp_path: Path) -> None:
+    """Not the first ones; each is as likely as another, also if others are repeated; it is the same
+    each time, and in the order of the corpus."""
+    lines = [f"the bank lent {i}" for i in range(400)]
+    for name, more in (("once", 0), ("often", 300)):
+        text = "\n".join([*lines, *["the  bank lent 7"] * more])
+        (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
+    settings: dict[str, Any] = {"weights": str(weights), "quiet": True, "n_senses": 1}
+
+    def rows(name: str, most: int) -> list[int]:
+        found = find_senses("bank", str(tmp_path / f"{name}.txt"), most_contexts=most, **settings)
+        assert found.complete == (most >= len(lines))
+        return sorted(context.row for context in found.groups[0].contexts)
+
+    assert rows("once", 400) == rows("often", 400) == list(range(400))
+    some = rows("once", 100)
+    assert len(some) == 100 and rows("often", 100) == some
+    assert abs(np.mean(some) - 199.5) < 40 and np.ptp(some) > 350  # evenly spread
+    corpus = tmp_path / "once.txt"
+    said = run("bank", "--in", corpus, "-w", weights, "--max-contexts", 100, "-s", 1).output
+    assert "a sample of 100 contexts; --max-contexts groups more" in said
+
+
+def test_both_words_of_a_sentence_are_contexts(weights: Path, tmp_path: Path) -> None:
+    text = "bank the bank\nthe bank the\nbank the bank\n"
+    (tmp_path / "two.txt").write_text(text, encoding="utf-8")
+    found = find_senses("bank", str(tmp_path / "two.txt"), weights=str(weights), quiet=True)
+    contexts = [context for each in found.groups for context in each.contexts]
+    assert sorted((context.row, context.text[0]) for context in contexts) == [
+        (0, ""), (0, "bank the "), (1, "the "),
+    ]  # fmt: skip
+    doc = make_nlp(weights, store=["layers"])("bank the bank")
+    for context in contexts:
+        if context.row == 0:
+            place = 2 if context.text[0] else 0
+            assert np.abs(context.vector - doc._.elmo_layers[-1, place]).max() < 1e-5
 
 
 def test_the_vector_is_that_of_the_whole_text(weights: Path, corpus: Path) -> None:
@@ -116,7 +166,7 @@ def test_a_word_of_a_tokenized_corpus(weights: Path, tmp_path: Path) -> None:
     given: dict[str, Any] = {"corpus": str(tmp_path / "words.txt"), "weights": str(weights)}
     found = find_senses("don't", tokenized=True, quiet=True, **given)
     assert sum(len(group.contexts) for group in found.groups) == 3
-    with pytest.raises(ValueError, match=r"occurs 0 times in .* Only tokens of this form"):
+    with pytest.raises(ValueError, match=r"has 0 different contexts in .* Only tokens of this"):
         find_senses("don't", quiet=True, **given)
 
 
@@ -124,7 +174,7 @@ def test_failures(
     weights: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for arguments, expected in [
-        (["lent", "--in", corpus], "occurs 1 times"),
+        (["lent", "--in", corpus], "has 1 different contexts"),
         (["two words", "--in", corpus], "a single token"),
         (["bank", "--in", tmp_path / "gone"], "No texts at"),
         (["bank", "--in", corpus, "-o", "a.doc"], "cannot be a picture"),

@@ -66,6 +66,9 @@ def test_formats(tmp_path: Path) -> None:
     assert pages[0] == pages[1]
     assert [label for label in labels(pages[0]) if label in texts] == texts
     assert ET.fromstring(pages[0]).findtext(f".//{SVG}title") == "Labels & <more>"
+    root = ET.fromstring(pages[0]).attrib  # a size in pixels, which each renderer knows
+    assert (root["width"], root["height"], "style" in root) == ("538", "192", False)
+    assert labelled("a")._repr_html_().startswith('<svg style="max-width:100%;')
     outside = re.sub(r'xmlns:?\w*="[^"]*"', "", pages[0])  # names alone
     assert not any(part in outside for part in ("http:", "https:", "src="))
 
@@ -138,7 +141,7 @@ def test_senses() -> None:
 
     def draw(texts: list[tuple[str, str, str]], vectors: np.ndarray) -> Any:
         contexts = [Context(t, v) for t, v in zip(texts, vectors, strict=True)]
-        return viz.draw_senses(Senses("bank", group(contexts, spacy.blank("en")), True))
+        return viz.draw_senses(Senses("bank", *group(contexts, spacy.blank("en"))[:1], True))
 
     texts = [("The ", "bank", " lent"), ("", "Bank", " & <b>\x01"), ("A ", "bank", "."),
              ("", "bank", "")]  # fmt: skip
