@@ -39,6 +39,8 @@ def add_cli(
 
     is_stdout, notes = str(out) == "-", list[str]()
     with options.report_errors("Cannot add ELMo", as_json=is_stdout):
+        if not is_stdout:
+            options.check_new(out, force)
         import_code(code)
         path = config / "config.cfg" if config.is_dir() else config
         overrides = parse_config_overrides(ctx.args)
@@ -46,7 +48,7 @@ def add_cli(
             loaded = load_config(path, overrides)
         made = add_elmo(loaded, weights=weights, frozen=frozen, light=light, note=notes.append)
         if not is_stdout:
-            options.write_new(out, made.to_str(), force)
+            options.write_new(out, made.to_str())
         (msg.good if notes else msg.info)("Added ELMo" if notes else "ELMo is there already")
         for note in notes:
             msg.text(f"- {note}")

@@ -50,10 +50,10 @@ def convert_cli(
         check_choice("--to", to, ("native", "published"))
         if to == "published" and (half or warm_text is not None):
             raise ValueError("The published layout has no --half and no --warm-text: drop them.")
+        path = output_directory(out, force, _own_names(out))
         source = read_source(sources, vocab)
         if no_head:
             source.words, source.head = None, {}
-        path = output_directory(out, force, _own_names(out))
         if lang:
             source.card.meta["lang"] = lang
         if vocab is not None and (source.layout != "published" or source.words is None):

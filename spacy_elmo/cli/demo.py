@@ -50,14 +50,14 @@ def demo_cli(
     """
     from ..lm.language_model import LanguageModel
     from ..text.readers import blank_pipeline
-    from ..util.optional_imports import import_extra
+    from ..util.optional_imports import require_extra
     from ..weights.find import find_weights
 
     with options.report_errors("Cannot show the demo"):
         chosen = find_weights(weights)
         nlp = blank_pipeline(chosen, None, default="en")
         if text is not None:
-            import_extra("sklearn", "viz", "contexts are grouped by scikit-learn", "elmo demo")
+            require_extra("sklearn", "viz", "contexts are grouped by scikit-learn", "elmo demo")
         elif nlp.lang != "en":
             raise ValueError(
                 f"The built-in sentences are English, but the language of '{weights}' is "

@@ -68,11 +68,14 @@ def init_config_cli(
     """
     with options.report_errors("Cannot write the config"):
         check_choice("The size", size, MODELS)
+        is_stdout = str(out) == "-"
+        if not is_stdout:
+            options.check_new(out, force)
         text = make_config(size, lang, gpu)
-        if str(out) == "-":
+        if is_stdout:
             print(text, end="")
             return
-        options.write_new(out, text, force)
+        options.write_new(out, text)
     msg.good("Wrote a config", str(out))
 
 

@@ -56,12 +56,16 @@ def count_words(sentences: Iterable[list[str]], quiet: bool = False) -> Iterator
             progress.update(len(words))
 
 
-def write_new(out: Path, text: str, force: bool) -> None:
-    """Write a file; a ValueError if there is one already and force is False."""
-    from ..util.files import write_text
-
+def check_new(out: Path, force: bool) -> None:
+    """Raise a ValueError if there is a file already and force is False; before the work begins."""
     if out.exists() and not force:
         raise ValueError(f"'{out}' already exists. Use --force to overwrite it.")
+
+
+def write_new(out: Path, text: str) -> None:
+    """Write a file, in a directory that is made if it is missing."""
+    from ..util.files import write_text
+
     out.parent.mkdir(parents=True, exist_ok=True)
     write_text(out, text)
 

@@ -40,20 +40,23 @@ def perplexity_cli(
     from ..lm.perplexity import evaluate
     from ..lm.softmax import restrict_head
     from ..pretraining.device import find_device
+    from ..text.shards import find_files
     from ..util.progress import ProgressBar
     from ..weights.find import find_weights
     from ..weights.layout import read_words
 
     with options.report_errors("Cannot measure the perplexity", as_json=as_json):
         device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
+        find_files(text)  # an error, if there are none
+        vocabulary = None if vocab is None else read_words(vocab)
         found = find_weights(weights)
+        sentences = options.count_words(read_text(found, text, tokenized, lang, column), quiet)
         head, words = load_head(found)
         model = found.load()
-        if vocab is not None:
+        if vocabulary is not None:
             read = model.char_cnn.to_ids.read
-            known = [read([word])[0] for word in read_words(vocab) if word]
+            known = [read([word])[0] for word in vocabulary if word]
             head, words = restrict_head(head, words, known, f"The vocabulary {vocab}")
-        sentences = options.count_words(read_text(found, text, tokenized, lang, column), quiet)
         block = EncodedSentences(sentences, words, None, model.char_cnn.to_ids)
         if not len(block.lengths):
             raise ValueError(f"There are no words in the text '{text}'.")

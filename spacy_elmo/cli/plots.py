@@ -45,9 +45,11 @@ def plot_mix_cli(
 
     from ..pipeline.mixes import mixes
     from ..viz import draw_mixes
+    from ..viz.figure import check_output
     from ..weights.find import warn_of_path
 
     with options.report_errors("Cannot draw the mixes", as_json=as_json):
+        check_output(output)
         nlp = spacy.load(pipeline)
         if nlp.path is not None:
             warn_of_path(pipeline, nlp.path)

@@ -42,8 +42,7 @@ def senses_cli(
     from ..viz.figure import check_output
 
     with options.report_errors(f"Cannot find the senses of '{word}'", as_json=as_json):
-        if output is not None:
-            check_output(output)
+        check_output(output)
         found = find_senses(
             word, corpus, weights=weights, lang=lang, tokenized=tokenized, column=column,
             most_contexts=most_contexts, n_senses=n_senses,

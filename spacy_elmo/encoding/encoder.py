@@ -45,8 +45,6 @@ class Encoder(Settings):
             their words.
         dtype: ``"float32"`` or ``"float16"``.
         lang: language of the text, if the card of the weights does not name it.
-        precision, compiled: see `BiLM.set_precision`; None for ``"float32"``. A pipeline has its
-            own.
 
     Raises:
         ValueError: a setting is unknown, or does not go with another.

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..util.files import atomic_file, reading
-from ..util.optional_imports import import_extra
+from ..util.optional_imports import import_extra, require_extra
 from .encoded_rows import EncodedRows
 
 PARQUET = ".parquet"  # a directory of its parts
+NEEDS_PYARROW = "parquet", "parts are written as Parquet, which needs pyarrow"  # extra, and need
+NEEDS_H5PY = "hdf5", "HDF5 needs h5py"
 TEXTS = {"tokens": "tokens", "sentences": "sentences", "documents": "text"}  # columns by level
 HDF5_BYTES = 2048  # of a row's dataset, beside its vectors and its tokens, at most
 
@@ -35,13 +37,13 @@ def check_output(out: Path, level: str, keep: Sequence[str]) -> None:
         ValueError: the suffix tells no format, or one that needs a library that is not installed;
             or the columns do not go with it.
     """
-    import_parquet(out)  # in which parts are written
     if out.suffix not in (PARQUET, *WRITERS):
         raise ValueError(
             f"The format of '{out}' is unknown: end its name in {PARQUET}, {', '.join(WRITERS)}."
         )
+    require_extra("pyarrow", *NEEDS_PYARROW, str(out))  # in which parts are written
     if out.suffix == ".hdf5":
-        import_h5py(out)
+        require_extra("h5py", *NEEDS_H5PY, str(out))
         if keep:
             raise ValueError(f"'{out}' has no columns for --keep; write {PARQUET} or .npy.")
     if taken := {TEXTS.get(level), "vectors"} & {*keep}:
@@ -49,12 +51,11 @@ def check_output(out: Path, level: str, keep: Sequence[str]) -> None:
 
 
 def import_parquet(file: Path) -> Any:
-    need = "parts are written as Parquet, which needs pyarrow"
-    return import_extra("pyarrow.parquet", "parquet", need, str(file))
+    return import_extra("pyarrow.parquet", *NEEDS_PYARROW, str(file))
 
 
 def import_h5py(out: Path) -> Any:
-    return import_extra("h5py", "hdf5", "HDF5 needs h5py", str(out))
+    return import_extra("h5py", *NEEDS_H5PY, str(out))
 
 
 def output_files(out: Path) -> list[Path]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from os.path import lexists
 from pathlib import Path
+from typing import Any
 
 from spacy.util import dict_to_dot
 
@@ -90,7 +91,12 @@ def prepare(
     if shape is None:
         raise ValueError("Config: there is no [model] section. Add one, or give weights (--from).")
 
+    teacher_function: Any = None
+    if settings.teacher is not None:
+        teacher_function = make_block("training.teacher", settings.teacher, "@misc")
+
     # The texts, and the words that are predicted
+    listed = None if config.paths.vocab is None else Vocabulary.read(Path(config.paths.vocab))
     train, dev = (find_reader(config, name, out) for name in CORPORA)
     limit = shape.max_characters_per_token
     to_ids = CharacterIds.of(shape)
@@ -111,7 +117,7 @@ def prepare(
             raise ValueError(f"There are no words in the train text: '{train.files()[0]}'.")
         check_tokenized("train", train, stats)
         check_tokenized("dev", dev, count_corpus(dev.sentences(), max_words))
-        vocab, has_new_head = starting_vocabulary(config, start, stats, to_ids, notify)
+        vocab, has_new_head = starting_vocabulary(config, listed, start, stats, to_ids, notify)
         progress.fingerprints = fingerprints
         progress.card = asdict(starting_card(start, train.card()))
         progress.epoch_steps = stats.epoch_steps(config)
@@ -134,8 +140,7 @@ def prepare(
     # The state
     teacher: Teacher | None = None
     if settings.teacher is not None:
-        given = make_block("training.teacher", settings.teacher, "@misc")
-        teacher, share = find_teacher(given, train, max_words, to_ids.read)
+        teacher, share = find_teacher(teacher_function, train, max_words, to_ids.read)
         notify(f"A teacher of {share:.0%} of the sentences")
     state = State(config, len(vocab), group, progress, teacher.size if teacher else 0)
     if is_resumed:
@@ -268,6 +273,7 @@ def check_tokenized(name: str, reader: CorpusReader, stats: CorpusStats) -> None
 
 def starting_vocabulary(
     config: PretrainConfig,
+    listed: Vocabulary | None,
     start: Weights | None,
     stats: CorpusStats,
     to_ids: CharacterIds,
@@ -277,18 +283,19 @@ def starting_vocabulary(
 
     Args:
         config: all settings.
+        listed: the words of [paths] vocab, if that is set.
         start: the weights to start from, if any.
         stats: of the training text.
-        to_ids: of the biLM, which reads the words of [paths] vocab, too.
+        to_ids: of the biLM, which reads the listed words, too.
         notify: prints why the head is new although the run starts from a biLM.
 
     Raises:
-        ValueError: a vocabulary cannot be read, or it would be empty.
+        ValueError: the vocabulary would be empty.
     """
     path, settings = config.paths.vocab, config.vocab
     given = None
-    if path is not None:
-        read = (to_ids.read([word])[0] for word in Vocabulary.read(Path(path)).words)
+    if listed is not None:
+        read = (to_ids.read([word])[0] for word in listed.words)
         given = Vocabulary(list(dict.fromkeys(read)))
     if start is not None and start.has_head():
         vocab = Vocabulary(start.words())

@@ -22,7 +22,7 @@ from ..encoding.rows import make_docs, make_sentence, text_of
 from ..pipeline.readings import compared_rows
 from ..pipeline.similarity import occurrence_vector
 from ..text.segments import sentence_bounds
-from ..util.optional_imports import import_extra
+from ..util.optional_imports import require_extra
 from ..util.progress import ProgressBar
 from .clusters import MIN_SILHOUETTE, MIN_SIZE, MOST_ITEMS, center, divide
 
@@ -145,10 +145,11 @@ def find_senses(
         ValueError: the word is no token of the corpus, or it has too few contexts for the number of
             groups; that is below 1; or the corpus or the weights cannot be read.
     """
-    import_extra("sklearn", "viz", "senses are grouped by scikit-learn", f"'{word}'")
+    require_extra("sklearn", "viz", "senses are grouped by scikit-learn", f"'{word}'")
+    rows, word = RowFiles(corpus, tokenized, column), word.strip()
+    rows.files()  # an error, if there are none
     encoder = Encoder(weights, lang=lang)
     nlp, encoder.elmo.store = encoder.nlp, ["layers"]
-    rows, word = RowFiles(corpus, tokenized, column), word.strip()
     with ProgressBar("sentences", quiet=quiet) as bar:
         chosen, complete = sample(occurrences(nlp, rows, word.lower(), bar), most_contexts)
     if len(chosen) < (needed := max(MIN_CONTEXTS, n_senses or 0)):

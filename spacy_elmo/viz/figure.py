@@ -96,8 +96,8 @@ def save_figure(figure: Any, output: str | Path | None) -> Any:
         The figure.
     """
     figure._repr_html_ = partial(to_html, figure)
+    check_output(output)
     if output is not None:
-        check_output(output)
         with atomic_file(Path(output)) as file:
             if file.suffix.lower() == ".svg":
                 file.write_bytes(to_svg(figure).encode())
@@ -106,12 +106,14 @@ def save_figure(figure: Any, output: str | Path | None) -> Any:
     return figure
 
 
-def check_output(output: str | Path) -> None:
-    """Check the path of a picture to write; before the work begins, where it takes long.
+def check_output(output: str | Path | None) -> None:
+    """Check the path of a picture to write, if there is one; before the work begins.
 
     Raises:
         ValueError: the suffix is none of `SUFFIXES`, or the folder is missing.
     """
+    if output is None:
+        return
     file = Path(output)
     if file.suffix.lower() not in SUFFIXES or not file.parent.is_dir():
         raise ValueError(

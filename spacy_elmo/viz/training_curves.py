@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..pretraining.log import read_log
-from .figure import in_style, new_figure, save_figure
+from .figure import check_output, in_style, new_figure, save_figure
 
 NAME_CHARACTERS = 40
 MOST = 1e30  # can be drawn, also on a logarithmic axis
+Curves = dict[str, list[tuple[int, float]]]
 PANELS = {"loss": "training loss (nats)", "mean": "held-out perplexity", "lr": "learning rate"}
 
 
-@in_style()
 def draw_training(
     runs: str | Path | Sequence[str | Path], *, output: str | Path | None = None
 ) -> Any:
@@ -33,14 +33,20 @@ def draw_training(
     Raises:
         ValueError: there is no log, or it is damaged or has nothing to draw.
     """
+    check_output(output)
+    paths = [Path(run) for run in ([runs] if isinstance(runs, (str, Path)) else runs)]
+    return draw_curves([(path, read_curves(path)) for path in paths], output)
+
+
+@in_style()
+def draw_curves(runs: Sequence[tuple[Path, Curves]], output: str | Path | None) -> Any:
+    """The figure of `draw_training`."""
     from matplotlib.ticker import EngFormatter, LogFormatter
 
-    runs = [runs] if isinstance(runs, (str, Path)) else runs
     figure, panels = new_figure("Pretraining", 7, nrows=3, sharex=True, height_ratios=[3, 3, 1.5])
-    for run in runs:
-        curves = read_curves(Path(run))
+    for run, curves in runs:
         best = min((value for _, value in curves["mean"]), default=float("nan"))
-        name = f"best {best:,.1f}: {str(Path(run).resolve())[-NAME_CHARACTERS:]}"
+        name = f"best {best:,.1f}: {str(run.resolve())[-NAME_CHARACTERS:]}"
         for panel, curve in zip(panels, curves.values(), strict=True):
             points = np.reshape(curve, (-1, 2)).T
             # Not clipped: the first point is at the axis, and half of it would be lost.
@@ -58,7 +64,7 @@ def draw_training(
     return save_figure(figure, output)
 
 
-def read_curves(run: Path) -> dict[str, list[tuple[int, float]]]:
+def read_curves(run: Path) -> Curves:
     """What can be drawn of a run's log, by kind: words read, and values.
 
     The final models' entries have no words: they are evaluated on the whole text, not on a sample.

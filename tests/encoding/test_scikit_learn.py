@@ -90,7 +90,7 @@ def test_a_clone_has_the_settings(encoder: Encoder, weights: str) -> None:
         assert copy is not each and copy == each and copy.get_params() == each.get_params()
     assert encoder.get_params() == {
         "weights": weights, "pipeline": None, "layers": "mix", "level": "documents",
-        "dtype": "float32", "lang": None, "precision": None, "compiled": False,
+        "dtype": "float32", "lang": None,
     }  # fmt: skip
 
 
