@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from ..weights.catalogue import PUBLISHED, cache_folder, downloaded
+from ..weights.catalogue import PUBLISHED, addresses, cache_folder, downloaded
 from . import options
 
 
 def download_cli(
-    sources: Annotated[list[str] | None, typer.Argument(help="Name of published weights; or an address, of a zip of weights, or two, of options.json and of the HDF5 file", metavar="NAME|URL...", show_default=False)] = None,
+    sources: Annotated[list[str] | None, typer.Argument(help="Name of the project's or other published weights; or an address, of a zip of weights, or two, of options.json and of the HDF5 file", metavar="NAME|URL...", show_default=False)] = None,
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name for the weights (default: the given one, or from the address)")] = None,
     checksums: Annotated[list[str] | None, typer.Option("--sha256", "-s", help="Checksum of the file, in hexadecimal; for two files give it twice, in their order", show_default=False)] = None,
     force: options.Force = False,
@@ -51,14 +51,16 @@ def _print_list(as_json: bool) -> None:
     """The weights that have a name, and what has been downloaded."""
     there = downloaded()
     if as_json:
+        published = {name: {**each, "urls": addresses(name)} for name, each in PUBLISHED.items()}
         options.print_json(
-            {"cache": str(cache_folder()), "downloaded": there, "published": PUBLISHED}
+            {"cache": str(cache_folder()), "downloaded": there, "published": published}
         )
         return
     for name, each in PUBLISHED.items():
         size = f"{each['megabytes']} MB, " if "megabytes" in each else ""
         print(f"{name}{' (downloaded)' if name in there else ''}")
         print(f"  {each['lang']}, {size}{each['text']}")
-        print(*(f"  {url}" for url in each["urls"]), "", sep="\n")
+        places = addresses(name) or [f"project/weights/{name} in a clone: there is no release yet"]
+        print(*(f"  {place}" for place in places), "", sep="\n")
     others = [name for name in there if name not in PUBLISHED]
     print(f"Cache folder: {cache_folder()}; other weights there: {', '.join(others) or 'none'}")

@@ -6,15 +6,28 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ..about import __uri__, __version__
 from ..util.files import OLD, read_json
 from .layout import WEIGHTS
 
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # one folder, visible, inside the cache folder
 
-# By name: ``urls`` of an options.json and an HDF5 file, or of a zip; ``lang``, as spaCy's code;
-# ``text`` that they were trained on; ``megabytes`` of the download, as far as they are known.
+# By name: ``urls`` of an options.json and an HDF5 file, or of a zip (not of the project's own: see
+# `addresses`); ``lang``, as spaCy's code; ``text`` that they were trained on; ``megabytes`` of the
+# download, as far as they are known.
 PUBLISHED: dict[str, dict[str, Any]] = read_json(Path(__file__).with_name("published.json"))
+
+# Where the release of this version has a zip of each folder of project/weights.
+RELEASE = f"{__uri__}/releases/download/v{__version__}" if __uri__ else ""
+
+
+def addresses(name: str) -> list[str]:
+    """The addresses of the files of weights in `PUBLISHED`; none of the project's own before its
+    first release."""
+    if urls := PUBLISHED[name].get("urls"):
+        return list(urls)
+    return [f"{RELEASE}/{name}.zip"] if RELEASE else []
 
 
 def cache_folder() -> Path:

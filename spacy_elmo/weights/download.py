@@ -12,7 +12,7 @@ import pooch
 import requests
 
 from ..util.files import atomic_directory, present_directory
-from .catalogue import NAME, PUBLISHED, cache_folder
+from .catalogue import NAME, PUBLISHED, addresses, cache_folder
 from .convert.published import HDF5
 from .convert.source import read_source
 from .find import named
@@ -93,7 +93,12 @@ def download(
 def _resolve(sources: Sequence[str], name: str | None) -> tuple[str, Sequence[str]]:
     """The name of the weights, and their addresses."""
     if len(sources) == 1 and sources[0] in PUBLISHED:
-        return name or sources[0], PUBLISHED[sources[0]]["urls"]
+        if not (urls := addresses(sources[0])):
+            raise ValueError(
+                f"There is no release yet to download '{sources[0]}' from. In a clone of "
+                f"spacy-elmo, give its directory, project/weights/{sources[0]}, as weights."
+            )
+        return name or sources[0], urls
     weights = [file for file in map(Path, map(_file_name, sources)) if file.suffix != ".json"]
     are_urls = all(source.lower().startswith(("http://", "https://")) for source in sources)
     if not are_urls or [1 + (file.suffix in HDF5) for file in weights] != [len(sources)]:

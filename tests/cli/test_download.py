@@ -19,8 +19,10 @@ import h5py
 import pooch
 import pytest
 import spacy
+import srsly
 
-from spacy_elmo.weights.catalogue import CACHE_VARIABLE, PUBLISHED, cache_folder
+from spacy_elmo.about import __version__
+from spacy_elmo.weights.catalogue import CACHE_VARIABLE, PUBLISHED, addresses, cache_folder
 from spacy_elmo.weights.find import WeightsNotFoundError, find_weights
 
 from ..bilm.helpers import same_weights
@@ -188,6 +190,54 @@ def test_published_name(server, cache, monkeypatch) -> None:
     assert "Already" in succeed("elmo_small")
 
 
+def test_own_weights_from_the_release(server, cache, tmp_path, monkeypatch) -> None:
+    """A zip of each folder of project/weights, of the release of this version."""
+    monkeypatch.setattr("spacy_elmo.weights.catalogue.RELEASE", server.url("/v1"))
+    folder = ROOT / "project" / "weights" / "pt_sm"
+    files = {f"pt_sm/{file.name}": file.read_bytes() for file in folder.iterdir()}
+    url = server.serve("/v1/pt_sm.zip", whole(make_zip(files)))
+    assert url in succeed()
+    assert '"weights": "pt_sm"' in succeed("pt_sm")
+    found = find_weights("pt_sm")
+    assert same_weights(found.load(), find_weights(folder).load())
+    assert found.card().meta["sources"][1]["license"] == "texts public domain, markup CC BY 4.0"
+    assert {"README.md", "LICENSE", "statistics.safetensors"} <= {
+        file.name for file in (cache / "pt_sm").iterdir()
+    }
+
+
+def test_own_weights_before_a_release(cache, monkeypatch) -> None:
+    monkeypatch.setattr("spacy_elmo.weights.catalogue.RELEASE", "")
+    assert "In a clone of spacy-elmo, give its directory, project/weights/de_sm" in fail("de_sm")
+    assert "project/weights/de_sm in a clone" in succeed()
+    assert json.loads(succeed("--json"))["published"]["de_sm"]["urls"] == []
+    assert not cache.exists()
+
+
+def test_own_weights_in_the_table() -> None:
+    """It has each folder of project/weights, with its language and size."""
+    own = {name: each for name, each in PUBLISHED.items() if "urls" not in each}
+    folders = {path.parent for path in ROOT.glob("project/weights/*/weights.safetensors")}
+    assert set(own) == {folder.name for folder in folders}
+    for folder in folders:
+        known, size = own[folder.name], sum(f.stat().st_size for f in folder.iterdir())
+        assert known["lang"] == find_weights(folder).card().meta["lang"]
+        assert abs(known["megabytes"] - size / 1e6) <= 1
+
+
+def test_the_release_workflow_attaches_own_weights(monkeypatch) -> None:
+    """Under the names that `elmo download` asks for."""
+    workflow = srsly.read_yaml(ROOT / ".github" / "workflows" / "release.yml")
+    steps = workflow["jobs"]["weights"]["steps"]
+    commands = "\n".join(step.get("run", "") for step in steps)
+    assert 'for name in *_sm *_md; do zip -r "$name.zip" "$name"; done' in commands
+    assert all(
+        name.endswith(("_sm", "_md")) for name in PUBLISHED if not PUBLISHED[name].get("urls")
+    )
+    monkeypatch.setattr("spacy_elmo.weights.catalogue.RELEASE", f"https://x/v{__version__}")
+    assert addresses("de_sm") == [f"https://x/v{__version__}/de_sm.zip"]
+
+
 def test_published_zip(server, cache) -> None:
     """As the NLPL repository has them; its own card is kept in ours, which has the language."""
     files = {"options.json": OPTIONS, "model.hdf5": HDF5, "meta.json": b'{"id": 1}', "x.py": b"1"}
@@ -352,7 +402,7 @@ def test_list(cache, server, tmp_path) -> None:
     assert set(data["published"]) == set(PUBLISHED)
     output = succeed()
     assert all(name in output for name in (*PUBLISHED, "mine"))
-    assert all(url in output for known in PUBLISHED.values() for url in known["urls"])
+    assert all(url in output for name in PUBLISHED for url in addresses(name))
 
 
 def test_addresses_and_names_that_lead_out_of_the_cache(cache, tmp_path) -> None:
