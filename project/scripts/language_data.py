@@ -30,7 +30,7 @@ from sentences import raw_text
 from sizes import Size, find_size, thin_out
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
-from text_facts import FACTS, read_facts, remarks
+from text_facts import FACTS, read_facts, remarks, unseen_letters
 from wasabi import msg
 
 from spacy_elmo.cli.options import report_errors
@@ -79,8 +79,8 @@ def main(
                 f"lines that have text, each a paragraph, every {HELD_OUT}th is held out."
             )
         msg.good(f"text: {n_words:,} words {split}")
-    sample = islice(paragraphs_in(run / "text" / "train.txt"), SAMPLE)
-    facts = read_facts(split_text(nlp, sample))
+    sample = list(split_text(nlp, islice(paragraphs_in(run / "text" / "train.txt"), SAMPLE)))
+    facts = read_facts(sample)
     for line in remarks(facts, lang, tokenizer):
         msg.info(line)
     found = {**facts._asdict(), "max_characters_per_token": facts.max_characters_per_token}
@@ -102,6 +102,9 @@ def main(
         for split, docs in parts.items():
             DocBin(docs=docs, store_user_data=False).to_disk(folder / f"{split}.spacy")
         msg.good(f"{kind}: " + ", ".join(f"{len(parts[split])} {split}" for split in SPLITS))
+        words = (token.text for doc in parts["train"] for token in doc)
+        for line in unseen_letters(words, itertools.chain.from_iterable(sample)):
+            msg.warn(line)
 
 
 def read_own_text(files: str, split: str) -> Iterator[str]:

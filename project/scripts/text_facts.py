@@ -18,6 +18,7 @@ WITHOUT_SPACES = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMA
 MOST_WORDS = 100  # of a sentence, which `elmo pretrain` splits where it is longer
 USUAL_BYTES = 50  # of a word with its two marks: what `elmo init-config` writes
 READ_WHOLE = 0.9999  # of the words
+MOST_UNSEEN = 0.01  # of the letters of labelled sentences: rare names and signs have them
 
 
 class Facts(NamedTuple):
@@ -79,6 +80,25 @@ def read_facts(sentences: Iterable[list[str]]) -> Facts:
         unspaced=share(c for c in letters if unicodedata.name(c, "").startswith(WITHOUT_SPACES)),
         word_bytes=quantile(sizes, READ_WHOLE),
     )
+
+
+def unseen_letters(words: Iterable[str], text: Iterable[str]) -> Iterator[str]:
+    """A line, if the labelled sentences are not written as the text is: in another script, with
+    capitals or accents that it lacks.
+
+    Args:
+        words: of the labelled sentences.
+        text: words of the text.
+    """
+    known = set().union(*text)
+    letters = Counter(letter for word in words for letter in word if letter.isalpha())
+    unseen = Counter({letter: n for letter, n in letters.items() if letter not in known})
+    if unseen.total() > MOST_UNSEEN * letters.total():
+        yield (
+            f"{unseen.total() / letters.total():.0%} of the letters of the labelled sentences are "
+            f"not in the text, such as {' '.join(each for each, _ in unseen.most_common(5))}: "
+            f"write both in one script, with the same capitals and accents"
+        )
 
 
 def quantile(sizes: Counter[int], share: float) -> int:

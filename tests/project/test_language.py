@@ -93,6 +93,28 @@ def test_what_a_text_warns_of() -> None:
     assert "no capitals" in capitals and "more than 100 words" in ends
 
 
+def test_labelled_sentences_in_another_script(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Or with capitals that the text lacks: what a biLM learns of the one does not help there."""
+    from language_data import main
+    from text_facts import unseen_letters
+
+    for split in ("train", "test"):
+        (tmp_path / f"sr-ud-{split}.conllu").write_text(ROW.format(1) * 3, encoding="utf-8")
+    text = tmp_path / "text.txt"
+    for written, share in (("Он иде.", "100%"), ("han går.", "17%"), ("Han går.", "")):
+        text.write_text(f"{written}\n" * 50, encoding="utf-8")
+        main(tmp_path / "run", lang="sr", text=str(text), conllu=str(tmp_path))
+        output = " ".join(capsys.readouterr().out.split())
+        assert (f"{share} of the letters of the labelled sentences" in output) == bool(share)
+        assert bool(share) == ("write both in one script" in output)
+    [line] = unseen_letters(["čaša", "za", "čaj"], ["casa", "z", "j", "č", "1"])
+    assert "11% of the letters" in line and "such as š:" in line
+    assert not list(unseen_letters([*("aj" * 200), "ő"], ["aj"]))
+    assert not list(unseen_letters(["1", "."], ["aj"]))
+
+
 def test_data_of_ones_own(tmp_path: Path) -> None:
     """Raw text in two files, a treebank under the names of UD, and entities."""
     from language_data import main
