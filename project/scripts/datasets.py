@@ -27,6 +27,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training.converters import conllu_to_docs
 from spacy.util import filter_spans
 from spacy.vocab import Vocab
+from text_facts import STUCK_DASH
 
 from spacy_elmo.util.files import reading
 
@@ -402,4 +403,4 @@ def read_novels(path: Path) -> Iterator[str]:
                 for body in ElementTree.fromstring(archive.read(name)).iter(f"{TEI}body"):
                     for each in body.iter():
                         if each.tag in (f"{TEI}p", f"{TEI}l"):
-                            yield " ".join("".join(each.itertext()).split())
+                            yield STUCK_DASH.sub("— ", " ".join("".join(each.itertext()).split()))

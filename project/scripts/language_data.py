@@ -30,7 +30,7 @@ from sentences import raw_text
 from sizes import Size, find_size, thin_out
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
-from text_facts import FACTS, read_facts, remarks, unseen_letters
+from text_facts import FACTS, read_facts, remarks, stuck_dashes, unseen_letters
 from wasabi import msg
 
 from spacy_elmo.cli.options import report_errors
@@ -79,9 +79,10 @@ def main(
                 f"lines that have text, each a paragraph, every {HELD_OUT}th is held out."
             )
         msg.good(f"text: {n_words:,} words {split}")
-    sample = list(split_text(nlp, islice(paragraphs_in(run / "text" / "train.txt"), SAMPLE)))
+    first = list(islice(paragraphs_in(run / "text" / "train.txt"), SAMPLE))
+    sample = list(split_text(nlp, first))
     facts = read_facts(sample)
-    for line in remarks(facts, lang, tokenizer):
+    for line in [*remarks(facts, lang, tokenizer), *stuck_dashes(first)]:
         msg.info(line)
     found = {**facts._asdict(), "max_characters_per_token": facts.max_characters_per_token}
     (run / FACTS).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

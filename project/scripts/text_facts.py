@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,8 @@ WITHOUT_SPACES = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMA
 MOST_WORDS = 100  # of a sentence, which `elmo pretrain` splits where it is longer
 USUAL_BYTES = 50  # of a word with its two marks: what `elmo init-config` writes
 READ_WHOLE = 0.9999  # of the words
+STUCK_DASH = re.compile(r"(?<!\S)-+(?=[^\W\d_]|[¿¡«])")  # -No, said who writes a hyphen for a dash
+MOST_STUCK = 0.002  # of the words
 MOST_UNSEEN = 0.01  # of the letters of labelled sentences: rare names and signs have them
 
 
@@ -80,6 +83,19 @@ def read_facts(sentences: Iterable[list[str]]) -> Facts:
         unspaced=share(c for c in letters if unicodedata.name(c, "").startswith(WITHOUT_SPACES)),
         word_bytes=quantile(sizes, READ_WHOLE),
     )
+
+
+def stuck_dashes(paragraphs: Iterable[str]) -> Iterator[str]:
+    """A line, if there are dashes that a tokenizer takes for a part of the next word."""
+    words = found = 0
+    for paragraph in paragraphs:
+        words += len(paragraph.split())
+        found += len(STUCK_DASH.findall(paragraph))
+    if found > MOST_STUCK * words:
+        yield (
+            f"{found / words:.1%} of the words have a hyphen in front: where it is a dash, write — "
+            f"or put a space behind it"
+        )
 
 
 def unseen_letters(words: Iterable[str], text: Iterable[str]) -> Iterator[str]:

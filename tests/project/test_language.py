@@ -115,6 +115,22 @@ def test_labelled_sentences_in_another_script(
     assert not list(unseen_letters(["1", "."], ["aj"]))
 
 
+def test_dashes_stuck_to_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from language_data import main
+    from text_facts import stuck_dashes
+
+    for split in ("train", "test"):
+        (tmp_path / f"es-ud-{split}.conllu").write_text(ROW.format(1), encoding="utf-8")
+    text = tmp_path / "text.txt"
+    for written, share in (("-No -dijo Han-.", "66.7%"), ("— No — dijo Han.", "")):
+        text.write_text(f"{written}\n" * 50, encoding="utf-8")
+        main(tmp_path / "run", lang="es", text=str(text), conllu=str(tmp_path))
+        output = " ".join(capsys.readouterr().out.split())
+        assert (f"{share} of the words have a hyphen in front" in output) == bool(share)
+        assert bool(share) == ("hyphen in front" in output)
+    assert not list(stuck_dashes(["Dit-il -- 5 -5 a-b x-ray -.", "Start- und Zielort"]))
+
+
 def test_data_of_ones_own(tmp_path: Path) -> None:
     """Raw text in two files, a treebank under the names of UD, and entities."""
     from language_data import main
@@ -208,17 +224,21 @@ def test_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_novels(tmp_path: Path) -> None:
-    """An archive of ELTeC: the paragraphs and verses of its texts, without heads and the header."""
+    """An archive of ELTeC: the paragraphs and verses of its texts, without heads and the header;
+    the dashes of a dialogue are words of their own."""
     from datasets import read_articles
 
     novel = (
         '<TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><p>Meta</p></teiHeader><text><body>'
-        "<head>Eins</head><p>Es war\n  <hi>einmal</hi>.</p><l>Ein Vers</l></body></text></TEI>"
+        "<head>Eins</head><p>Es war\n  <hi>einmal</hi>.</p><l>Ein Vers</l>"
+        "<p>-¿Sí? -dijo.</p></body></text></TEI>"
     )
     with ZipFile(tmp_path / "text.zip", "w") as archive:
         archive.writestr("ELTeC-deu-1/level1/DEU001.xml", novel)
         archive.writestr("ELTeC-deu-1/level0/DEU001.xml", novel)
-    assert list(read_articles(tmp_path / "text.zip")) == ["Es war einmal.", "Ein Vers"]
+    assert list(read_articles(tmp_path / "text.zip")) == [
+        "Es war einmal.", "Ein Vers", "— ¿Sí? — dijo."
+    ]  # fmt: skip
 
 
 def test_a_treebank_called_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
