@@ -111,7 +111,7 @@ def test_the_project_is_documented(project: Path) -> None:
 @pytest.mark.data
 @pytest.mark.skipif(DATA is None, reason="needs the folder that SPACY_ELMO_DATA names")
 def test_checksums_of_the_assets(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are those of the local folder's files, where these are the published ones."""
+    """They are those of the local folder's files, where it has these as they were published."""
     monkeypatch.syspath_prepend(PROJECT / "scripts")
     local = import_module("datasets").LOCAL
     checked = []
@@ -119,7 +119,7 @@ def test_checksums_of_the_assets(project: Path, monkeypatch: pytest.MonkeyPatch)
         assert not {"main", "master"} & set(asset["url"].split("/")), "not a release or a commit"
         lang, name = asset["dest"].split("/")[1:]
         kind, *split = name.split(".")[:-1]
-        if "checksum" not in asset:
+        if "checksum" not in asset or lang not in local:
             continue
         path = Path(DATA or "") / "data" / local[lang][kind].format(*split)
         content = lzma.decompress(path.read_bytes())
