@@ -1,7 +1,8 @@
-"""What an hour of one core gains a tagger, a parser and NER in seven languages.
+"""What an hour of one core gains a tagger, a parser and NER in other languages.
 
     python benchmarks/quality/languages.py OUT --data DATA [--langs de pt] [--seeds 0 1 2]
         [--minutes 60]
+    python benchmarks/quality/languages.py OUT --own FOLDER --langs es --arms nothing ELMo
 
 The steps are those of the project's workflow `language`: its scripts read the data, pretrain the
 biLM and make the configs of the tasks, which have the same sentences, seed and steps in each arm:
@@ -13,9 +14,11 @@ biLM and make the configs of the tasks, which have the same sentences, seed and 
 
 A seed is that of the tasks. The first three arms have the text that the project has for a language;
 ELMo also has the novels alone, modern text alone, and both (`--texts`), or the first words of one
-of these (`--words`), for a curve. Results are lines of OUT/results.jsonl: what is there is not
-computed again, a run that was stopped is continued, and several at once may share the work by
-language. An OUT has one `--size`. The biLMs stay in OUT/LANG-TEXT-MINUTES.
+of these (`--words`), for a curve. Of languages that DATA lacks, FOLDER has LANG/text.txt and
+LANG/conllu, as `--vars.text` and `--vars.conllu` take them. Results are lines of
+OUT/results.jsonl: what is there is not computed again, a run that was stopped is continued, and
+several at once may share the work by language. An OUT has one `--size`. The biLMs stay in
+OUT/LANG-TEXT-MINUTES.
 """
 
 from __future__ import annotations
@@ -70,7 +73,7 @@ Unit = dict[str, Any]
 def units(args: argparse.Namespace) -> Iterator[tuple[Unit, list[str]]]:
     """What is measured of a biLM and a seed, and the arms beside it."""
     for seed, lang in itertools.product(args.seeds, args.langs):
-        texts = [own_text(lang)] if lang == "ko" else args.texts or TEXTS
+        texts = [own_text(lang)] if lang == "ko" or args.own else args.texts or TEXTS
         for text, words in itertools.product(texts, args.words):
             unit = {"lang": lang, "text": text, "seed": seed, "minutes": args.minutes}
             if words:
@@ -120,20 +123,24 @@ def step(script: str, folder: Path, **options: object) -> None:
 
 def read_data(unit: Unit, folder: Path, args: argparse.Namespace) -> None:
     """The data of a unit, once for a number of sentences."""
-    given, note = f"{args.sentences} sentences\n", folder / "read.txt"
-    if note.exists() and note.read_text(encoding="utf-8") == given:
+    wanted, note = f"{args.sentences} sentences\n", folder / "read.txt"
+    if note.exists() and note.read_text(encoding="utf-8") == wanted:
         return
     lang, files = unit["lang"], []
-    if lang != "ko" and (unit["text"] != own_text(lang) or "words" in unit):
+    given: dict[str, object] = {"local": args.data.resolve()} if args.data else {}
+    if args.own:
+        files = [args.own.resolve() / lang / "text.txt"]
+        given = {"conllu": args.own.resolve() / lang / "conllu"}
+    elif lang != "ko" and (unit["text"] != own_text(lang) or "words" in unit):
         for name in TEXTS[unit["text"]]:
             files.append(args.data.resolve() / "languages" / lang / f"{name}.train.txt.xz")
     if "words" in unit:
         files = [first_words(files, unit["words"], folder)]
     step(
-        "language_data", folder, lang=lang, local=args.data.resolve(), size=args.size,
-        text=",".join(map(str, files)), sentences=args.sentences, tasks=NAMES,
+        "language_data", folder, lang=lang, size=args.size, text=",".join(map(str, files)),
+        sentences=args.sentences, tasks=NAMES, **given,
     )  # fmt: skip
-    note.write_text(given, encoding="utf-8")
+    note.write_text(wanted, encoding="utf-8")
 
 
 def first_words(files: Sequence[Path], n_words: int, folder: Path) -> Path:
@@ -255,7 +262,9 @@ def facts(weights: Path) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("out", type=Path, help="a folder, to whose results.jsonl results are added")
-    parser.add_argument("--data", type=Path, required=True, help="see benchmarks/README.md")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--data", type=Path, help="see benchmarks/README.md")
+    source.add_argument("--own", type=Path, help="a folder with LANG/text.txt and LANG/conllu")
     parser.add_argument("--langs", nargs="+", choices=LANGS, default=LANGS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="of the tasks")
     parser.add_argument("--arms", nargs="+", choices=LANGUAGE_ARMS, default=LANGUAGE_ARMS)

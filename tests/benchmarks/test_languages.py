@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import tables as tables_of
-from languages import PART, TEXTS, TIMED, units
+from languages import PART, TEXTS, TIMED, read_data, units
 from results import Results
 from tables import LANGUAGE_ARMS as ARMS
 from tables import MINUTES
@@ -21,7 +21,8 @@ from .conftest import Run, pack
 def test_units() -> None:
     """All arms on the project's text; ELMo on others and on the first words."""
     given = Namespace(
-        langs=["de", "pt", "ko"], seeds=[0], arms=ARMS, texts=TEXTS, words=[0], minutes=60.0
+        langs=["de", "pt", "ko"], seeds=[0], arms=ARMS, texts=TEXTS, words=[0], minutes=60.0,
+        own=None,
     )  # fmt: skip
     found = {(unit["lang"], unit["text"]): arms for unit, arms in units(given)}
     assert len(found) == 7
@@ -31,6 +32,24 @@ def test_units() -> None:
     assert found["de", "both"] == found["pt", "novels"] == ["ELMo"]
     given.words, given.langs, given.texts = [1000, 0], ["de"], ["novels"]
     assert [(unit.get("words"), len(arms)) for unit, arms in units(given)] == [(1000, 1), (None, 4)]
+
+
+def test_data_of_another_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One text, which all arms read; the script of the project gets it and the treebank."""
+    given = Namespace(
+        langs=["es"], seeds=[0], arms=ARMS, texts=None, words=[0], minutes=60.0, own=tmp_path,
+        data=None, sentences=400, size="full",
+    )  # fmt: skip
+    [(unit, arms)] = units(given)
+    assert unit["text"] == "both" and arms == list(ARMS)
+    steps: list[dict[str, object]] = []
+    monkeypatch.setattr("languages.step", lambda script, folder, **more: steps.append(more))
+    (tmp_path / "run").mkdir()
+    for _ in range(2):
+        read_data(unit, tmp_path / "run", given)
+    [options] = steps
+    assert options["text"] == str(tmp_path / "es" / "text.txt") and options["lang"] == "es"
+    assert options["conllu"] == tmp_path / "es" / "conllu" and "local" not in options
 
 
 def printed_tables(folder: Path) -> list[str]:
