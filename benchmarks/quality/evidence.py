@@ -349,6 +349,9 @@ def write_docs(setup: Setup, results: Results, page: Path) -> None:
     results.keep(weights)
     text, missing = tables.fill(page.read_text(encoding="utf-8"), results, weights, setup.lang)
     page.write_text(text, encoding="utf-8")
+    if (languages := page.with_name("languages.md")).exists():
+        text = tables.fill_languages(languages.read_text(encoding="utf-8"))
+        languages.write_text(text, encoding="utf-8")
     for name, what in missing.items():
         print(f"The table {name} stays as it is: {what}")
     images = page.parent / "images"

@@ -1,4 +1,4 @@
-"""The tables of docs/evidence.md, written from a file of results.
+"""The tables of docs/evidence.md and docs/languages.md, written from a file of results.
 
 Each table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``. The best value of a row or
 column is bold; with ELMo and without it, the better one if they differ by more than seeds do.
@@ -21,6 +21,7 @@ from results import Results
 MARKED = re.compile(r"^(<!-- table: (\S+) -->\n)(.*?)^(?=<!-- end -->$)", re.M | re.S)
 RESULTS = Path(__file__).parents[1] / "results"
 SPEED, LANGUAGES = RESULTS / "speed.json", RESULTS / "languages.jsonl"
+FACTS = Path(__file__).parents[2] / "project" / "weights" / "languages.json"
 EN_MD = "en_md", "be1353e2d81a"  # name and fingerprint
 README = RESULTS / "readme.jsonl"
 SIX_TASKS, CORE_HOURS = RESULTS / "six_tasks.jsonl", RESULTS / "core_hours.jsonl"
@@ -530,12 +531,30 @@ def by_language(found: LanguageResults, arms: Sequence[str]) -> Iterator[str]:
         own = [found.get((lang, own_text(lang), arm), {}) for arm in arms]
         for task, label in LANGUAGE_TASKS.items():
             scores = [each.get(task, []) for each in own]
-            if not scores[-1]:
-                continue
+            if not all(scores):
+                continue  # in the table of the page on languages
             cells: list[Cell] = [mean(each) if each else None for each in scores]
             line = row(f"{language} | {label}", cells, max, 1).removesuffix(" |").split(" | ")
             line[2:] = map(with_deviation, line[2:], scores)
             yield f"{' | '.join(line)} | {reduction(scores[0], scores[-1])} |"
+
+
+def language_weights(path: Path = LANGUAGES, facts: Path = FACTS) -> Iterator[str]:
+    """A row for each of the project's weights: how much they read, and what they gain."""
+    found = language_results(path)
+    labels = LANGUAGE_TASKS.values()
+    yield from head("", "million words", *labels, "treebank")
+    for lang, about in sorted(json.loads(facts.read_text(encoding="utf-8")).items()):
+        words = sum(float(each["words"].removesuffix(" M")) for each in about["sources"])
+        cells = []
+        for task in LANGUAGE_TASKS:
+            keys = [(lang, own_text(lang), arm) for arm in (NOTHING, ELMO)]
+            plain, elmo = (found.get(key, {}).get(task, []) for key in keys)
+            gain = reduction(plain, elmo)
+            if gain != NONE:
+                gain = f"{mean(plain):.1f} → {mean(elmo):.1f}, {gain}"
+            cells.append(gain)
+        yield f"| `{lang}_sm` | {words:.1f} | {' | '.join(cells)} | {about['treebank']} |"
 
 
 def with_deviation(cell: str, scores: list[float]) -> str:
@@ -632,3 +651,9 @@ def fill(page: str, results: Results, weights: str, lang: str) -> tuple[str, dic
         return start + text
 
     return MARKED.sub(table, page), missing
+
+
+def fill_languages(page: str) -> str:
+    """The page on languages with its table."""
+    lines = "".join(f"{line}\n" for line in language_weights())
+    return MARKED.sub(lambda match: match[1] + lines, page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -30,10 +31,21 @@ def test_the_page_is_what_was_measured(weights: str | Path, lang: str) -> None:
     assert shown == set(tables.TABLES[lang]) - set(unmeasured)  # what is measured is shown
 
 
+def test_the_weights_of_languages() -> None:
+    """Their table on the other page: a row for each folder of project/weights but English."""
+    page = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
+    assert tables.fill_languages(page) == page
+    folders = {path.parent.name for path in ROOT.glob("project/weights/*_sm/config.json")}
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.M)) == folders
+
+
 def test_write_docs(run: Run, tmp_path: Path) -> None:
     """A wrong number is mended; a table without results stays."""
     page, out = tmp_path / "evidence.md", tmp_path / "results.jsonl"
     page.write_text(PAGE.replace("| 84.58 |", "| 99.99 |"), encoding="utf-8")
+    languages = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
+    wrong = languages.replace("88.6 → 93.6", "0 → 100")
+    page.with_name("languages.md").write_text(wrong, encoding="utf-8")
     lines = (ROOT / "benchmarks" / "results" / "en_sm.jsonl").read_text(encoding="utf-8")
     kept = [line for line in lines.splitlines() if '"part": "noise"' not in line]
     other = json.dumps({"part": "noise", "unit": {}, "weights": "other", "found": {}})
@@ -41,6 +53,7 @@ def test_write_docs(run: Run, tmp_path: Path) -> None:
     printed = run("evidence", "--write-docs", "--page", page, "--out", out)
     assert printed.startswith("The table noise stays as it is: no result of noise: HashEmbedCNN")
     assert page.read_text(encoding="utf-8") == PAGE
+    assert page.with_name("languages.md").read_text(encoding="utf-8") == languages != wrong
     assert len(out.read_text(encoding="utf-8").splitlines()) == len(kept)
 
 

@@ -79,6 +79,12 @@ def test_tables(tmp_path: Path) -> None:
     # Of the first seed alone, which all texts have.
     assert "| | task | novels | modern |" in printed
     assert "| German | tagger | 50% | 10% |" in printed
+    facts = tmp_path / "facts.json"
+    german = {"sources": [{"words": "2.20 M"}, {"words": "0.49 M"}], "treebank": "GSD"}
+    facts.write_text(json.dumps({"xx": german, "de": german}), encoding="utf-8")
+    *_, german_row, other_row = tables_of.language_weights(tmp_path / "results.jsonl", facts)
+    assert german_row == "| `de_sm` | 2.7 | 82.0 → 91.0, 50% | – | – | GSD |"
+    assert other_row == "| `xx_sm` | 2.7 | – | – | – | GSD |"
     unit = {"lang": "de", "text": "novels", "words": 100_000, "seed": 0, "minutes": MINUTES}
     unit |= {"sentences": 400, "arm": "ELMo"}
     results.add(PART, unit, None, {"scores": {"tagger": 85.0}})
