@@ -129,7 +129,7 @@ class BiLM(nn.Module):
         if self.device.type != "cpu" or torch.is_grad_enabled() or dtype != torch.float32:
             return self.char_cnn, list(self.lstm)
         if (kernel := load_kernel()) is not None:
-            return self.derived(("parts", kernel), lambda: self._pack(kernel))
+            return self.derived(("parts", kernel, self.config.int8), lambda: self._pack(kernel))
         if not self.config.int8:
             return self.char_cnn, list(self.lstm)
         return self.char_cnn, [OperatorLSTM(each.weights(), dtype, True) for each in self.lstm]

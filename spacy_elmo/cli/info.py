@@ -36,6 +36,7 @@ def describe(setting: str) -> dict[str, dict[str, Any]]:
     Raises:
         ValueError: the weights cannot be found or read, or are incomplete.
     """
+    from ..bilm.kernel.library import load_kernel
     from ..weights.find import find_weights
 
     weights = find_weights(setting)
@@ -54,7 +55,12 @@ def describe(setting: str) -> dict[str, dict[str, Any]]:
             "bytes": sum(file.stat().st_size for file in weights.files()),
         },
         "parameters": {**parts, "total": sum(parts.values())},
-        "vectors": {"width": config.width, "layers": config.depth, "initial_state": state},
+        "vectors": {
+            "width": config.width,
+            "layers": config.depth,
+            "initial_state": state,
+            "kernel": None if (kernel := load_kernel()) is None else kernel.name,
+        },
         "architecture": {
             name: value for name, value in config.to_dict().items() if name != "initial_state"
         },

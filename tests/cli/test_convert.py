@@ -12,6 +12,7 @@ import pytest
 import spacy
 import torch
 
+from spacy_elmo.bilm.kernel.library import load_kernel
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
@@ -263,7 +264,10 @@ def test_info(own, published, tmp_path) -> None:
     n_parameters = sum(p.numel() for p in load_bilm(own).parameters())
     assert found["weights"]["bytes"] == sum(file.stat().st_size for file in own.iterdir())
     assert found["parameters"]["total"] == n_parameters
-    assert found["vectors"] == {"width": 16, "layers": 3, "initial_state": "zero"}
+    kernel = load_kernel()
+    assert found["vectors"] == {
+        "width": 16, "layers": 3, "initial_state": "zero", "kernel": kernel and kernel.name
+    }  # fmt: skip
     assert found["architecture"]["filters"] == [[1, 4], [2, 4], [3, 8]]
     assert found["language model"] == {"words": len(WORDS)}
     assert found["card"]["license"] == "CC BY-SA 3.0"
