@@ -140,13 +140,10 @@ TARGET static void NAME(linear)(const Product *p, int rows, const float *x, floa
   NAME(multiply_rows)(p, rows, x, p->inputs, out, p->columns);
 }
 
-/* For r rows, x · panel of one product of gates; before: what it is added to. */
-FN void NAME(gates_tile)(const int r, const int kind, const Product *p, int panel, const float *before,
-                         size_t before_stride, const float *x, size_t stride, const int8_t *rounded,
-                         const float *step, vf sum[][4]) {
+/* Adds x · panel of one product of gates to the sums of r rows. */
+FN void NAME(gates_tile)(const int r, const int kind, const Product *p, int panel, const float *x,
+                         size_t stride, const int8_t *rounded, const float *step, vf sum[][4]) {
   const size_t at = (size_t)panel * 4 * V;
-  UNROLL for (int q = 0; q < r; ++q)
-    UNROLL for (int j = 0; j < 4; ++j) sum[q][j] = load(before + q * before_stride + j * V);
   if (kind != INT8) {
     const char *weights = (const char *)p->weights + at * p->inputs * (kind == HALF ? 2 : 4);
     NAME(multiply)(r, kind, p->inputs, x, stride, weights, sum);
@@ -176,17 +173,21 @@ FN vf NAME(cell)(const Layer *l, vf gate[4], float *c) {
   return (one - e) / (o * (one + e));
 }
 
+#define LOAD_SUMS(r, from, stride)                                                                      \
+  UNROLL for (int q = 0; q < r; ++q)                                                                    \
+    UNROLL for (int j = 0; j < 4; ++j) sum[q][j] = load((from) + q * (stride) + j * V);
+
 FN int NAME(layer)(const int kind, const Layer *l, int n_steps, const int32_t *sizes, const float *x,
                    float *h, float *c, float *out) {
   const int P = l->ih.inputs, H = l->hh.inputs, D = l->cells, n_rows = sizes[0];
   const int padded_D = round_up(D, V), n_panels = padded_D / V;
   const int padded_H = l->hr.weights ? round_up(H, 4 * V) : padded_D, bytes_x = round_up(P, V);
   const int at_once = n_rows > AT_ONCE ? n_rows : AT_ONCE;
-  const size_t F = sizeof(float), size = 8 * 64 + F * at_once * (4 * padded_D + 1) + at_once * bytes_x
+  const size_t F = sizeof(float), size = 8 * 64 + F * (AT_ONCE * 4 * padded_D + at_once) + at_once * bytes_x
       + n_rows * (F * (2 * padded_D + padded_H + 1) + padded_H);
   char *block = malloc(size + 64), *scratch = block + (64 - (uintptr_t)block % 64);
   if (!block) return 1;
-  float *gates = take(&scratch, F * at_once * 4 * padded_D), *step_x = take(&scratch, F * at_once);
+  float *gates = take(&scratch, F * AT_ONCE * 4 * padded_D), *step_x = take(&scratch, F * at_once);
   int8_t *rounded_x = take(&scratch, (size_t)at_once * bytes_x);
   float *cells = take(&scratch, F * n_rows * padded_D), *outputs = take(&scratch, F * n_rows * padded_D);
   float *hidden = take(&scratch, F * n_rows * padded_H), *step_h = take(&scratch, F * n_rows);
@@ -201,49 +202,53 @@ FN int NAME(layer)(const int kind, const Layer *l, int n_steps, const int32_t *s
   for (int t = 0; t < n_steps;) {
     /* What comes from the inputs, for some steps: few rows multiply slowly. */
     int rows = sizes[t], end = t + 1, first = 0;
-    while (end < n_steps && rows + sizes[end] <= at_once) rows += sizes[end++];
+    while (sizes[t] < FEW && end < n_steps && rows + sizes[end] <= AT_ONCE) rows += sizes[end++];
     if (kind == INT8)
       for (int q = 0; q < rows; ++q)
         step_x[q] = NAME(quantize)(P, x + (size_t)q * P, rounded_x + (size_t)q * bytes_x);
-    for (int panel = 0; panel < n_panels; ++panel) {
+    const int ahead = sizes[t] < FEW;
+    for (int panel = 0; panel < n_panels * ahead; ++panel) {
       float *to = gates + (size_t)panel * rows * 4 * V;
+#define FROM_X(r, row)                                                                                  \
+        LOAD_SUMS(r, l->ih.bias + panel * 4 * V, 0)                                                     \
+        NAME(gates_tile)(r, kind, &l->ih, panel, x + (size_t)(row) * P, kind == INT8 ? bytes_x : P,     \
+                         rounded_x + (size_t)(row) * bytes_x, step_x + (row), sum);
 #define INPUTS(r) {                                                                                     \
         vf sum[6][4];                                                                                   \
-        NAME(gates_tile)(r, kind, &l->ih, panel, l->ih.bias + panel * 4 * V, 0, x + (size_t)i * P,      \
-                         kind == INT8 ? bytes_x : P, rounded_x + (size_t)i * bytes_x, step_x + i, sum); \
+        FROM_X(r, i)                                                                                    \
         UNROLL for (int q = 0; q < r; ++q)                                                              \
           UNROLL for (int j = 0; j < 4; ++j) store(to + (((size_t)i + q) * 4 + j) * V, sum[q][j]);      \
       }
       TILES(rows, INPUTS)
     }
     for (; t < end; ++t) {
-      const int size_t_ = sizes[t];
+      const int n = sizes[t];
       for (int panel = 0; panel < n_panels; ++panel) {
         const float *from = gates + ((size_t)panel * rows + first) * 4 * V;
 #define STEP(r) {                                                                                       \
           vf sum[6][4];                                                                                 \
-          NAME(gates_tile)(r, kind, &l->hh, panel, from + (size_t)i * 4 * V, 4 * V,                     \
-                           hidden + (size_t)i * padded_H, padded_H, rounded_h + (size_t)i * padded_H,   \
-                           step_h + i, sum);                                                            \
+          if (ahead) { LOAD_SUMS(r, from + (size_t)i * 4 * V, 4 * V) } else { FROM_X(r, i) }            \
+          NAME(gates_tile)(r, kind, &l->hh, panel, hidden + (size_t)i * padded_H, padded_H,             \
+                           rounded_h + (size_t)i * padded_H, step_h + i, sum);                          \
           UNROLL for (int q = 0; q < r; ++q) {                                                          \
             const size_t at = ((size_t)i + q) * padded_D + panel * V;                                   \
             store(outputs + at, NAME(cell)(l, sum[q], cells + at));                                     \
           }                                                                                             \
         }
-        TILES(size_t_, STEP)
+        TILES(n, STEP)
       }
       if (l->hr.weights)
-        NAME(multiply_rows)(&l->hr, size_t_, outputs, padded_D, hidden, padded_H);
+        NAME(multiply_rows)(&l->hr, n, outputs, padded_D, hidden, padded_H);
       else
-        memcpy(hidden, outputs, F * size_t_ * padded_D);
-      for (int q = 0; q < size_t_; ++q) {
+        memcpy(hidden, outputs, F * n * padded_D);
+      for (int q = 0; q < n; ++q) {
         float *row = hidden + (size_t)q * padded_H;
         for (int k = 0; k < padded_H; k += V) store(row + k, NAME(clip)(load(row + k), l->proj_clip));
         if (kind == INT8) step_h[q] = NAME(quantize)(H, row, rounded_h + (size_t)q * padded_H);
         memcpy(out, row, F * H);
         out += H;
       }
-      first += size_t_;
+      first += n;
     }
     x += (size_t)rows * P;
   }
@@ -315,3 +320,5 @@ TARGET static void NAME(highway)(int64_t n, const float *carry, const float *tra
 #undef SINGLE_TILE
 #undef INPUTS
 #undef STEP
+#undef FROM_X
+#undef LOAD_SUMS

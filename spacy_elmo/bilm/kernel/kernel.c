@@ -48,7 +48,8 @@ typedef struct { /* the sums of a filter as a table: what each character adds at
   const float *tables, *bias;
 } Filters;
 
-enum { AT_ONCE = 96 }; /* rows whose input products are made ahead of their steps */
+/* Where a step has fewer rows than FEW, the input products of several steps are made ahead. */
+enum { FEW = 24, AT_ONCE = 96 };
 
 static int round_up(int n, int step) { return (n + step - 1) / step * step; }
 
