@@ -29,8 +29,8 @@ def run():
 METHODS = [name for name in multiprocessing.get_all_start_methods() if name != "fork"]
 
 
-def run(path: Path, method: str, guard: str) -> subprocess.CompletedProcess[str]:
-    path.write_text(SCRIPT.format(method=method, guard=guard))
+def run(path: Path, method: str, guard: str, first: str = "") -> subprocess.CompletedProcess[str]:
+    path.write_text(first + SCRIPT.format(method=method, guard=guard))
     command = [sys.executable, str(path)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
@@ -47,6 +47,16 @@ def test_without_a_main_guard(method: str, tmp_path: Path) -> None:
 def test_with_a_main_guard(method: str, tmp_path: Path) -> None:
     done = run(tmp_path / "script.py", method, "if __name__ == '__main__':")
     assert done.stdout == "[3, 2, 1, 0, 1, 2]\n", done.stderr
+
+
+@pytest.mark.skipif("forkserver" not in METHODS, reason="there is no server that forks")
+def test_a_server_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of Python 3.14, which imports the script before it forks."""
+    (tmp_path / "ends.py").write_text("import os; os._exit(1)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    first = "import multiprocessing\nmultiprocessing.set_forkserver_preload(['ends'])\n"
+    done = run(tmp_path / "script.py", "forkserver", "if __name__ == '__main__':", first)
+    assert "ValueError: No process has started" in done.stderr and done.returncode == 1
 
 
 def kill(number: int) -> int:
