@@ -111,12 +111,15 @@ def prepare(
         vocab, has_new_head = Vocabulary.read(out / VOCAB), False
     else:
         if "lang" not in train.card():
-            notify("The language of the training text is unknown: no meta.json names it")
+            notify(
+                "The language of the training text is unknown. Words are taken to be separated "
+                "by spaces: if they are not, run `python -m spacy elmo tokenize` first"
+            )
         stats = count_corpus(train.sentences(), max_words, to_ids.read)
         if not stats.n_words:
             raise ValueError(f"There are no words in the train text: '{train.files()[0]}'.")
         check_tokenized("train", train, stats)
-        check_tokenized("dev", dev, count_corpus(dev.sentences(), max_words))
+        check_tokenized("dev", dev)
         vocab, has_new_head = starting_vocabulary(config, listed, start, stats, to_ids, notify)
         progress.fingerprints = fingerprints
         progress.card = asdict(starting_card(start, train.card()))
@@ -260,10 +263,13 @@ def find_reader(config: PretrainConfig, name: str, out: Path) -> CorpusReader:
     return reader
 
 
-def check_tokenized(name: str, reader: CorpusReader, stats: CorpusStats) -> None:
+def check_tokenized(name: str, reader: CorpusReader, stats: CorpusStats | None = None) -> None:
     """Raise a ValueError if a text is raw: its marks are parts of words, and nothing says that it
-    was tokenized."""
-    if "lang" not in reader.card() and (share := stats.attached) > MOST_ATTACHED:
+    was tokenized. If its statistics are not given, it is read."""
+    if "lang" in reader.card():
+        return
+    share = (stats or count_corpus(reader.sentences(), max_words=1)).attached
+    if share > MOST_ATTACHED:
         raise ValueError(
             f"The {name} text '{reader.files()[0]}' is not tokenized: {share:.0%} of its words end "
             f"in a comma or another mark. Run `python -m spacy elmo tokenize` first, or name a "
