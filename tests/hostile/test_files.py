@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +41,16 @@ def weights(tmp_path: Path) -> Path:
 
 def change_card(pipeline: Path, **changes: Any) -> None:
     """Change the card in a saved elmo component."""
+    change_state(pipeline, lambda state: state | {"card": state["card"] | changes})
+
+
+def change_state(pipeline: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Change what a saved elmo component says of its biLM."""
     path = pipeline / "elmo" / "model"
     model = srsly.msgpack_loads(path.read_bytes())
     [number] = [i for i, shim in enumerate(model["shims"]) if shim and shim[0]]
     shim = srsly.msgpack_loads(model["shims"][number][0])
-    state = srsly.msgpack_loads(shim["state"])
-    state["card"] |= changes
-    shim["state"] = srsly.msgpack_dumps(state)
+    shim["state"] = srsly.msgpack_dumps(change(srsly.msgpack_loads(shim["state"])))
     model["shims"][number][0] = srsly.msgpack_dumps(shim)
     path.write_bytes(srsly.msgpack_dumps(model))
 
@@ -75,6 +78,43 @@ def test_wrong_types_in_a_card(weights: Path, tmp_path: Path, meta: dict[str, An
     change_card(tmp_path / "nlp", meta=meta)
     with pytest.raises(ValueError, match="serialized elmo component: The card's"):
         spacy.load(tmp_path / "nlp")
+
+
+NODE = {"index": 0, "name": "x", "dims": {}, "refs": {}}
+MODEL: dict[str, Any] = {"nodes": [NODE], "attrs": [{}], "params": [{}], "shims": [[]]}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        5, [], {}, {"shims": 5}, MODEL | {"nodes": [5]}, MODEL | {"shims": [5]}, MODEL,
+        MODEL | {"params": 5}, MODEL | {"shims": [[5]]}, MODEL | {"attrs": []},
+    ],
+)  # fmt: skip
+def test_a_saved_component_that_is_none(weights: Path, tmp_path: Path, data: Any) -> None:
+    """Read by spaCy, and as weights."""
+    make_nlp(weights).to_disk(tmp_path / "nlp")
+    (tmp_path / "nlp" / "elmo" / "model").write_bytes(srsly.msgpack_dumps(data))
+    with pytest.raises(ValueError, match=r"Cannot read the component 'elmo' from .*nlp"):
+        spacy.load(tmp_path / "nlp")
+    with pytest.raises(ValueError, match=r"Cannot read the elmo component .*nlp/elmo/model"):
+        find_weights(tmp_path / "nlp").load()
+
+
+@pytest.mark.parametrize("name", ["config", "card", "weights", "statistics"])
+@pytest.mark.parametrize("value", [5, "a", [5], {"a": 5}])
+def test_a_saved_bilm_with_parts_of_other_types(
+    weights: Path, tmp_path: Path, name: str, value: Any
+) -> None:
+    make_nlp(weights).to_disk(tmp_path / "nlp")
+    change_state(tmp_path / "nlp", lambda state: state | {name: value})
+    if (name, value) == ("card", {"a": 5}):
+        assert find_weights(tmp_path / "nlp").card() == Card()
+        return
+    with pytest.raises(ValueError, match=rf"component: .*({name}|settings)"):
+        spacy.load(tmp_path / "nlp")
+    with pytest.raises(ValueError, match=rf"component: .*({name}|settings)"):
+        find_weights(tmp_path / "nlp").load()
 
 
 def test_a_config_with_an_integer_of_more_than_64_bits(weights: Path) -> None:
