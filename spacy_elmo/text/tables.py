@@ -14,7 +14,7 @@ from ..util.optional_imports import import_extra
 from ..util.settings import shorten
 from .shards import MAX_LINE, form, limited_lines, open_text, read_lines
 
-BATCH_ROWS = 512  # of Parquet, in memory together
+BATCH_ROWS = 64  # of Parquet, in memory together
 Rows = Iterator[tuple[int, list[Any]]]  # the number of the line, or of the row; the values
 
 
@@ -36,6 +36,8 @@ def rows_in(path: Path, columns: Sequence[str]) -> Iterator[list[Any]]:
         try:
             text = check_text(text)
             text.encode()  # which half of a surrogate pair cannot be: it is not a character
+            if len(text) > MAX_LINE:
+                raise ValueError(f"the text has more than {MAX_LINE:,} characters")
         except ValueError as error:
             raise ValueError(f"{unit} {number} of {path}: {error}.") from error
         yield [text, *others]

@@ -65,6 +65,19 @@ def test_nulls_are_empty_and_numbers_no_texts(tmp_path: Path, suffix: str) -> No
         list(texts_in(path, "year"))
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
+def test_a_text_without_end_is_named(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (shards, tables):
+        monkeypatch.setattr(module, "MAX_LINE", 1000)
+    path = write(tmp_path / f"a{suffix}", {"text": ["a" * 900, "a\n" * 501]})
+    texts = texts_in(path)
+    assert next(texts) == "a" * 900
+    with pytest.raises(ValueError, match=rf"a\{suffix}.*(more than 1,000 characters|limit)"):
+        list(texts)
+
+
 def test_rows_of_parquet_are_counted_over_its_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
