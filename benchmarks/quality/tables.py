@@ -423,6 +423,7 @@ def texts(found: Found) -> Iterator[str]:
     minilm = {"model": "MiniLM-L6"}
     for label, name, model in (
         ("tf-idf", "tf-idf", {}),
+        ("the means of ELMo", "all layers", {}),
         ("tf-idf and the means of ELMo", "all layers and tf-idf", {}),
         ("the means of MiniLM-L6", "all layers", minilm),
     ):
