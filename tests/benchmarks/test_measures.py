@@ -8,7 +8,6 @@ from pathlib import Path
 
 import all_words
 import blimp
-import features
 import homonyms
 import numpy as np
 import perplexities
@@ -65,12 +64,6 @@ def test_classes(data: Path, run: Run) -> None:
     assert [*names] == [f"{n}{c}" for n in regressions for c in ("", ", C = 1")] + ["TextCatLinear"]
     best = [value for name, value in zip(names, scores[0], strict=True) if "C = 1" not in name]
     assert best == ["100.0"] * 4 and scores[0] == scores[1]
-
-
-def test_features(data: Path) -> None:
-    found = features.measure(data, "textcat", 0)
-    assert len(found) == 21 and set(map(len, found.values())) == {3}
-    assert max(map(max, found.values())) == 100  # of the texts that it has learned from
 
 
 def test_similarity(nlp: Language, data: Path) -> None:
