@@ -55,7 +55,8 @@ FN void NAME(multiply)(const int r, const int kind, int inputs, const float *x, 
                        const void *weights, vf sum[][4]) {
   for (int k = 0; k < inputs; ++k) {
     UNROLL for (int j = 0; j < 4; ++j) {
-      const size_t at = ((size_t)k * 4 + j) * V;
+      size_t at = ((size_t)k * 4 + j) * V;
+      if (kind == HALF && j) UNROLL for (int q = 0; q < r; ++q) AFTER(sum[q][j - 1], at);
       vf w = kind == HALF ? (vf)LOAD_HALF((const uint16_t *)weights + at) : load((const float *)weights + at);
       UNROLL for (int q = 0; q < r; ++q) sum[q][j] = FMA(all(x[q * stride + k]), w, sum[q][j]);
     }
@@ -100,72 +101,78 @@ FN float NAME(quantize)(int n, const float *x, int8_t *rounded) {
   return (largest > 1e-30f ? largest / 127.f : 0.f) + bad;
 }
 
-/* Calls DO(r) for the rows from i on, in tiles of about equal size. */
-#define TILES(rows, DO)                                                                                 \
-  for (int i = 0, r; i < (rows); i += r) {                                                              \
-    r = ((rows) - i) / (((rows) - i + R - 1) / R);                                                      \
-    switch (r) {                                                                                        \
-      case 1: DO(1); break;                                                                             \
-      case 2: DO(2); break;                                                                             \
-      case 3: DO(3); break;                                                                             \
-      case 4: if (R >= 4) DO(4); break;                                                                 \
-      case 5: if (R >= 5) DO(5); break;                                                                 \
-      case 6: if (R >= 6) DO(6); break;                                                                 \
-    }                                                                                                   \
-  }
-
-FN void NAME(linear_tile)(const int r, const int kind, const Product *p, int column, const float *x,
-                          size_t x_stride, float *out, size_t out_stride) {
-  const char *weights = (const char *)p->weights + (size_t)column * p->inputs * (kind == HALF ? 2 : 4);
+/* before + x · a panel, for r rows. The inputs of INT8 are rounded to steps. */
+FN void NAME(tile_of)(const int r, const int kind, const Product *p, int panel, const float *before,
+                      size_t before_stride, const float *x, size_t stride, const int8_t *rounded,
+                      size_t rounded_stride, const float *step, float *out) {
+  const size_t at = (size_t)panel * 4 * V;
   vf sum[6][4];
   UNROLL for (int q = 0; q < r; ++q)
-    UNROLL for (int j = 0; j < 4; ++j) sum[q][j] = p->bias ? load(p->bias + column + j * V) : all(0.f);
-  NAME(multiply)(r, kind, p->inputs, x, x_stride, weights, sum);
-  for (int q = 0; q < r; ++q)
-    for (int j = 0; j < 4 && column + j * V < p->columns; ++j)
-      NAME(store_part)(out + q * out_stride + column + j * V, sum[q][j], p->columns - column - j * V);
+    UNROLL for (int j = 0; j < 4; ++j) sum[q][j] = load(before + q * before_stride + j * V);
+  if (kind == INT8) {
+    const int inputs = round_up(p->inputs, 4);
+    vi whole[6][4];
+    UNROLL for (int q = 0; q < r; ++q)
+      UNROLL for (int j = 0; j < 4; ++j)
+        whole[q][j] = *(const NAME(vi_at) *)(p->sums + at + j * V) * -OFFSET;
+    NAME(multiply_int8)(r, inputs, rounded, rounded_stride, (const int8_t *)p->weights + at * inputs, whole);
+    UNROLL for (int q = 0; q < r; ++q)
+      UNROLL for (int j = 0; j < 4; ++j)
+        sum[q][j] = FMA(__builtin_convertvector(whole[q][j], vf),
+                        load(p->scales + at + j * V) * all(step[q]), sum[q][j]);
+  } else {
+    const char *weights = (const char *)p->weights + at * p->inputs * (kind == HALF ? 2 : 4);
+    NAME(multiply)(r, kind, p->inputs, x, stride, weights, sum);
+  }
+  UNROLL for (int q = 0; q < r; ++q)
+    UNROLL for (int j = 0; j < 4; ++j) store(out + (q * 4 + j) * V, sum[q][j]);
 }
 
-/* x · weights + bias for some rows. */
+/* The same for the first of some rows, of which it returns the number, so that tiles are of about
+   equal size. It is compiled once for each size and kind: more copies would take long to compile. */
+TARGET NOINLINE static int NAME(tile)(int rows, const Product *p, int panel, const float *before,
+                                      size_t before_stride, const float *x, size_t stride,
+                                      const int8_t *rounded, size_t rounded_stride, const float *step,
+                                      float *out) {
+  const int r = rows / ((rows + R - 1) / R);
+#define TILE(r, kind)                                                                                   \
+  NAME(tile_of)(r, kind, p, panel, before, before_stride, x, stride, rounded, rounded_stride, step, out)
+#define TILES(r)                                                                                        \
+  case r:                                                                                               \
+    if (r > R) break;                                                                                   \
+    if (p->kind == HALF) TILE(r, HALF);                                                                 \
+    else if (p->kind == SINGLE) TILE(r, SINGLE);                                                        \
+    else TILE(r, INT8);                                                                                 \
+    break;
+  switch (r) { TILES(1) TILES(2) TILES(3) TILES(4) TILES(5) TILES(6) }
+  return r;
+}
+
+/* x · weights + bias for some rows, of HALF or SINGLE. */
 TARGET static void NAME(multiply_rows)(const Product *p, int rows, const float *x, size_t x_stride,
                                        float *out, size_t out_stride) {
-#define HALF_TILE(r) NAME(linear_tile)(r, HALF, p, column, x + i * x_stride, x_stride, out + i * out_stride, out_stride)
-#define SINGLE_TILE(r) NAME(linear_tile)(r, SINGLE, p, column, x + i * x_stride, x_stride, out + i * out_stride, out_stride)
-  for (int column = 0; column < p->columns; column += 4 * V) {
-    if (p->kind == HALF) { TILES(rows, HALF_TILE) } else { TILES(rows, SINGLE_TILE) }
-  }
+  static const float zeros[4 * V];
+  float part[R * 4 * V];
+  for (int column = 0; column < p->columns; column += 4 * V)
+    for (int i = 0, r; i < rows; i += r) {
+      r = NAME(tile)(rows - i, p, column / (4 * V), p->bias ? p->bias + column : zeros, 0,
+                     x + i * x_stride, x_stride, NULL, 0, NULL, part);
+      for (int q = 0; q < r; ++q)
+        for (int j = 0; j < 4 * V && column + j < p->columns; j += V)
+          NAME(store_part)(out + (i + q) * out_stride + column + j, load(part + q * 4 * V + j),
+                           p->columns - column - j);
+    }
 }
 
 TARGET static void NAME(linear)(const Product *p, int rows, const float *x, float *out) {
   NAME(multiply_rows)(p, rows, x, p->inputs, out, p->columns);
 }
 
-/* Adds x · panel of one product of gates to the sums of r rows. */
-FN void NAME(gates_tile)(const int r, const int kind, const Product *p, int panel, const float *x,
-                         size_t stride, const int8_t *rounded, const float *step, vf sum[][4]) {
-  const size_t at = (size_t)panel * 4 * V;
-  if (kind != INT8) {
-    const char *weights = (const char *)p->weights + at * p->inputs * (kind == HALF ? 2 : 4);
-    NAME(multiply)(r, kind, p->inputs, x, stride, weights, sum);
-    return;
-  }
-  const int inputs = round_up(p->inputs, 4);
-  vi whole[6][4];
-  UNROLL for (int q = 0; q < r; ++q)
-    UNROLL for (int j = 0; j < 4; ++j)
-      whole[q][j] = *(const NAME(vi_at) *)(p->sums + at + j * V) * -OFFSET;
-  NAME(multiply_int8)(r, inputs, rounded, stride, (const int8_t *)p->weights + at * inputs, whole);
-  UNROLL for (int q = 0; q < r; ++q)
-    UNROLL for (int j = 0; j < 4; ++j)
-      sum[q][j] = FMA(__builtin_convertvector(whole[q][j], vf),
-                      load(p->scales + at + j * V) * all(step[q]), sum[q][j]);
-}
-
 /* With a = 1 + e^-i, b = 1 + e^-f and g' = e^-2g, c is (c · a (1 + g') + (1 - g') b) / (a (1 + g') b):
    one division where the sigmoids and the tanh are three. */
-FN vf NAME(cell)(const Layer *l, vf gate[4], float *c) {
-  const vf one = all(1.f);
-  vf a = one + ex(-gate[0]), b = one + ex(-gate[1]), g = ex(gate[2] * all(-2.f)), o = one + ex(-gate[3]);
+FN vf NAME(cell)(const Layer *l, const float *gates, float *c) {
+  const vf one = all(1.f), g = ex(load(gates + 2 * V) * all(-2.f)), o = one + ex(-load(gates + 3 * V));
+  vf a = one + ex(-load(gates)), b = one + ex(-load(gates + V));
   a *= one + g;
   vf new = NAME(clip)(FMA(load(c), a, (one - g) * b) / (a * b), l->cell_clip);
   store(c, new);
@@ -173,12 +180,9 @@ FN vf NAME(cell)(const Layer *l, vf gate[4], float *c) {
   return (one - e) / (o * (one + e));
 }
 
-#define LOAD_SUMS(r, from, stride)                                                                      \
-  UNROLL for (int q = 0; q < r; ++q)                                                                    \
-    UNROLL for (int j = 0; j < 4; ++j) sum[q][j] = load((from) + q * (stride) + j * V);
-
-FN int NAME(layer)(const int kind, const Layer *l, int n_steps, const int32_t *sizes, const float *x,
-                   float *h, float *c, float *out) {
+TARGET static int NAME(lstm)(const Layer *l, int n_steps, const int32_t *sizes, const float *x, float *h,
+                             float *c, float *out) {
+  const int is_int8 = l->ih.kind == INT8;
   const int P = l->ih.inputs, H = l->hh.inputs, D = l->cells, n_rows = sizes[0];
   const int padded_D = round_up(D, V), n_panels = padded_D / V;
   const int padded_H = l->hr.weights ? round_up(H, 4 * V) : padded_D, bytes_x = round_up(P, V);
@@ -197,46 +201,38 @@ FN int NAME(layer)(const int kind, const Layer *l, int n_steps, const int32_t *s
   for (int q = 0; q < n_rows; ++q) {
     memcpy(cells + (size_t)q * padded_D, c + (size_t)q * D, F * D);
     memcpy(hidden + (size_t)q * padded_H, h + (size_t)q * H, F * H);
-    if (kind == INT8) step_h[q] = NAME(quantize)(H, hidden + (size_t)q * padded_H, rounded_h + (size_t)q * padded_H);
+    if (is_int8) step_h[q] = NAME(quantize)(H, hidden + (size_t)q * padded_H, rounded_h + (size_t)q * padded_H);
   }
   for (int t = 0; t < n_steps;) {
     /* What comes from the inputs, for some steps: few rows multiply slowly. */
     int rows = sizes[t], end = t + 1, first = 0;
-    while (sizes[t] < FEW && end < n_steps && rows + sizes[end] <= AT_ONCE) rows += sizes[end++];
-    if (kind == INT8)
+    const int ahead = rows < FEW;
+    while (ahead && end < n_steps && rows + sizes[end] <= AT_ONCE) rows += sizes[end++];
+    if (is_int8)
       for (int q = 0; q < rows; ++q)
         step_x[q] = NAME(quantize)(P, x + (size_t)q * P, rounded_x + (size_t)q * bytes_x);
-    const int ahead = sizes[t] < FEW;
     for (int panel = 0; panel < n_panels * ahead; ++panel) {
       float *to = gates + (size_t)panel * rows * 4 * V;
-#define FROM_X(r, row)                                                                                  \
-        LOAD_SUMS(r, l->ih.bias + panel * 4 * V, 0)                                                     \
-        NAME(gates_tile)(r, kind, &l->ih, panel, x + (size_t)(row) * P, kind == INT8 ? bytes_x : P,     \
-                         rounded_x + (size_t)(row) * bytes_x, step_x + (row), sum);
-#define INPUTS(r) {                                                                                     \
-        vf sum[6][4];                                                                                   \
-        FROM_X(r, i)                                                                                    \
-        UNROLL for (int q = 0; q < r; ++q)                                                              \
-          UNROLL for (int j = 0; j < 4; ++j) store(to + (((size_t)i + q) * 4 + j) * V, sum[q][j]);      \
-      }
-      TILES(rows, INPUTS)
+      for (int i = 0, r; i < rows; i += r)
+        r = NAME(tile)(rows - i, &l->ih, panel, l->ih.bias + panel * 4 * V, 0, x + (size_t)i * P, P,
+                       rounded_x + (size_t)i * bytes_x, bytes_x, step_x + i, to + (size_t)i * 4 * V);
     }
     for (; t < end; ++t) {
       const int n = sizes[t];
-      for (int panel = 0; panel < n_panels; ++panel) {
-        const float *from = gates + ((size_t)panel * rows + first) * 4 * V;
-#define STEP(r) {                                                                                       \
-          vf sum[6][4];                                                                                 \
-          if (ahead) { LOAD_SUMS(r, from + (size_t)i * 4 * V, 4 * V) } else { FROM_X(r, i) }            \
-          NAME(gates_tile)(r, kind, &l->hh, panel, hidden + (size_t)i * padded_H, padded_H,             \
-                           rounded_h + (size_t)i * padded_H, step_h + i, sum);                          \
-          UNROLL for (int q = 0; q < r; ++q) {                                                          \
-            const size_t at = ((size_t)i + q) * padded_D + panel * V;                                   \
-            store(outputs + at, NAME(cell)(l, sum[q], cells + at));                                     \
-          }                                                                                             \
+      for (int panel = 0; panel < n_panels; ++panel)
+        for (int i = 0, r; i < n; i += r) {
+          float part[R * 4 * V], *gate = part;
+          if (ahead) gate = gates + ((size_t)panel * rows + first + i) * 4 * V;
+          else
+            NAME(tile)(n - i, &l->ih, panel, l->ih.bias + panel * 4 * V, 0, x + (size_t)i * P, P,
+                       rounded_x + (size_t)i * bytes_x, bytes_x, step_x + i, gate);
+          r = NAME(tile)(n - i, &l->hh, panel, gate, 4 * V, hidden + (size_t)i * padded_H, padded_H,
+                         rounded_h + (size_t)i * padded_H, padded_H, step_h + i, gate);
+          for (int q = 0; q < r; ++q) {
+            const size_t at = ((size_t)i + q) * padded_D + panel * V;
+            store(outputs + at, NAME(cell)(l, gate + q * 4 * V, cells + at));
+          }
         }
-        TILES(n, STEP)
-      }
       if (l->hr.weights)
         NAME(multiply_rows)(&l->hr, n, outputs, padded_D, hidden, padded_H);
       else
@@ -244,7 +240,7 @@ FN int NAME(layer)(const int kind, const Layer *l, int n_steps, const int32_t *s
       for (int q = 0; q < n; ++q) {
         float *row = hidden + (size_t)q * padded_H;
         for (int k = 0; k < padded_H; k += V) store(row + k, NAME(clip)(load(row + k), l->proj_clip));
-        if (kind == INT8) step_h[q] = NAME(quantize)(H, row, rounded_h + (size_t)q * padded_H);
+        if (is_int8) step_h[q] = NAME(quantize)(H, row, rounded_h + (size_t)q * padded_H);
         memcpy(out, row, F * H);
         out += H;
       }
@@ -258,13 +254,6 @@ FN int NAME(layer)(const int kind, const Layer *l, int n_steps, const int32_t *s
   }
   free(block);
   return 0;
-}
-
-TARGET static int NAME(lstm)(const Layer *l, int n_steps, const int32_t *sizes, const float *x, float *h,
-                             float *c, float *out) {
-  if (l->ih.kind == HALF) return NAME(layer)(HALF, l, n_steps, sizes, x, h, c, out);
-  if (l->ih.kind == SINGLE) return NAME(layer)(SINGLE, l, n_steps, sizes, x, h, c, out);
-  return NAME(layer)(INT8, l, n_steps, sizes, x, h, c, out);
 }
 
 /* The maximum of each filter over the positions of a word, and its activation. */
@@ -315,10 +304,5 @@ TARGET static void NAME(highway)(int64_t n, const float *carry, const float *tra
 #undef store
 #undef ex
 #undef FN
+#undef TILE
 #undef TILES
-#undef HALF_TILE
-#undef SINGLE_TILE
-#undef INPUTS
-#undef STEP
-#undef FROM_X
-#undef LOAD_SUMS

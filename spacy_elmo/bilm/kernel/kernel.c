@@ -23,6 +23,7 @@
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 #define INLINE static inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
 
 enum kind { HALF, SINGLE, INT8 }; /* of weights */
 
@@ -73,6 +74,13 @@ static void *take(char **scratch, size_t size) { /* 64 bytes: a line of the cach
 #define MIN(a, b) _mm256_min_ps(a, b)
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define LOAD_HALF(p) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p)))
+#if defined(__clang__)
+/* A pretence that the index depends on the sum: loaded earlier, weights would take a register that
+   16 of them do not leave, and sums go to memory and back in each step. */
+#define AFTER(sum, index) __asm__("" : "+r"(index) : "x"(sum))
+#else
+#define AFTER(sum, index)
+#endif
 #define SET avx2
 #define TARGET __attribute__((target("avx2,fma,f16c")))
 #define OFFSET 0 /* what is added to quantized inputs */
@@ -103,7 +111,9 @@ static void *take(char **scratch, size_t size) { /* 64 bytes: a line of the cach
 #undef MIN
 #undef FMA
 #undef LOAD_HALF
+#undef AFTER
 
+#define AFTER(sum, index)
 #define V 16
 #define R 6
 #define MAX(a, b) _mm512_max_ps(a, b)
@@ -164,6 +174,7 @@ static int has(const char *name) {
 #include <windows.h>
 #endif
 
+#define AFTER(sum, index)
 #define V 4
 #define R 5
 #define MAX(a, b) vbslq_f32(vcgtq_f32(a, b), a, b)
