@@ -14,10 +14,11 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..util.files import reading, write_bytes
 
-DTYPES = {  # those that a biLM has, or might have had
+DTYPES = {  # as the format names them
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
     "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8,
     "U8": torch.uint8, "BOOL": torch.bool,
+    "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2,
 }  # fmt: skip
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 TOO_LARGE = 1e18  # its square still is a float32
@@ -42,7 +43,7 @@ def stored(path: Path) -> tuple[Tensors, Read]:
         for name in file.keys():  # noqa: SIM118
             like = file.get_slice(name)
             if (dtype := DTYPES.get(like.get_dtype())) is None:
-                raise ValueError(f"the tensor '{name}' is of the type {like.get_dtype()}")
+                raise ValueError(f"the tensor '{name}' is of the type {like.get_dtype()}, no float")
             found[name] = torch.empty(like.get_shape(), dtype=dtype, device="meta")
     return found, read
 

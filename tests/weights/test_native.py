@@ -93,7 +93,7 @@ def test_each_tensor_is_read_once_and_none_that_does_not_fit(tmp_path, monkeypat
     assert len(read) == len(model.state_dict())
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.int64, torch.float8_e4m3fn])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.int64, torch.complex64])
 def test_tensors_of_other_types(tmp_path, dtype):
     """Other floats are read; others are refused, by the type that they have."""
     save_bilm(model := BiLM(CONFIG), tmp_path)
@@ -103,5 +103,5 @@ def test_tensors_of_other_types(tmp_path, dtype):
         loaded = load_bilm(tmp_path).state_dict()
         assert all(torch.equal(loaded[name], state[name].float()) for name in state)
         return
-    with pytest.raises(ValueError, match=r"is of the type (torch\.int64|F8_E4M3)"):
+    with pytest.raises(ValueError, match=r"is of the type (torch\.int64, expected|C64, no float)"):
         load_bilm(tmp_path)
