@@ -10,14 +10,12 @@ from shlex import quote
 
 from ..bilm.model import BiLM
 from ..util.files import present_directory
-from .catalogue import NAME, PUBLISHED, cache_folder, downloaded
+from .catalogue import NAME, PUBLISHED, addresses, cache_folder, downloaded
 from .layout import CONFIG, WEIGHTS
 from .native import Weights
 from .saved import installed_pipeline, weights_in
 
 EMBEDDED = Path(__file__).parent.parent / "models"
-
-IN_REPOSITORY = ("de_sm", "en_md", "hu_sm", "ko_sm", "pt_sm", "ro_sm", "sv_sm", "uk_sm")
 
 Setting = str | Path | Weights
 
@@ -56,10 +54,11 @@ def find_weights(setting: Setting) -> Weights:
     except OSError as error:
         raise WeightsNotFoundError(f"Cannot read the ELMo weights {setting!r}: {error}") from error
     names = [*sorted(file.parent.name for file in EMBEDDED.glob(f"*/{CONFIG}")), *downloaded()]
-    is_elsewhere = setting in PUBLISHED or "://" in str(setting)
+    is_ours = setting in PUBLISHED and "urls" not in PUBLISHED[str(setting)]
+    is_elsewhere = "://" in str(setting) or (setting in PUBLISHED and addresses(str(setting)))
     advice = f", or run: python -m spacy elmo download {setting}" if is_elsewhere else ""
     what = " (a Path is not taken as a name)" if as_setting(setting) != str(setting) else ""
-    if setting in IN_REPOSITORY:
+    if is_ours:
         advice = f", as project/weights/{setting} in a clone of the repository is" + advice
     raise WeightsNotFoundError(
         f"Cannot find the ELMo weights {str(setting)!r}{what}: there is no such directory and no "
