@@ -16,7 +16,7 @@ from spacy_elmo.weights.layout import WEIGHTS
 
 
 def load(weights: Path, batch_size: int) -> reader.Read:
-    bilm = load_bilm(weights)
+    bilm = load_bilm(str(weights))  # a name, perhaps
     if options.int8:
         round_gates(bilm)
 
@@ -28,7 +28,7 @@ def load(weights: Path, batch_size: int) -> reader.Read:
 
 
 def find(weights: Path) -> Path:
-    return Path(find_weights(weights).where, WEIGHTS)
+    return Path(find_weights(str(weights)).where, WEIGHTS)
 
 
 if __name__ == "__main__":

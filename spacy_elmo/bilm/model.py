@@ -135,8 +135,9 @@ class BiLM(nn.Module):
         return self.char_cnn, [OperatorLSTM(each.weights(), dtype, True) for each in self.lstm]
 
     def _pack(self, kernel: Kernel) -> tuple[Encode, Sequence[Way]]:
-        layers = [KernelLSTM(layer.weights(), kernel, self.config.int8) for layer in self.lstm]
-        return KernelCharCNN(self.char_cnn, kernel), layers
+        with torch.autocast("cpu", enabled=False):
+            layers = [KernelLSTM(layer.weights(), kernel, self.config.int8) for layer in self.lstm]
+            return KernelCharCNN(self.char_cnn, kernel), layers
 
     @property
     def word_cache(self) -> WordCache:

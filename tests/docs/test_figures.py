@@ -21,8 +21,6 @@ PAGES = sorted(
         ROOT / "project" / "six_tasks" / "README.md",
     ]
 )  # fmt: skip
-MOST_WORDS = 20_000  # of all pages but that of commands, which is written from the help texts
-WORD = re.compile(r"\w")  # borders of tables and operators are none
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 LINK = re.compile(r"\[([^\]]*)\]\([^)\s]*evidence\.md#([^)\s]+)\)")
 TABLE = re.compile(r"^<!-- from: \S*evidence\.md#(\S+) -->\n(.*?)^<!-- end -->$", re.M | re.S)
@@ -46,22 +44,6 @@ def table(name: str) -> list[list[str]]:
     )
     rows = [line.strip("|").split("|") for line in text.splitlines()[2:]]
     return [[cell.strip().strip("*") for cell in row] for row in rows]
-
-
-def test_few_words() -> None:
-    words = {
-        page: sum(map(bool, map(WORD.search, (ROOT / page).read_text(encoding="utf-8").split())))
-        for page in PAGES
-        if page != "docs/commands.md"
-    }
-    assert len(words) > 15
-    assert sum(words.values()) <= MOST_WORDS, words
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_percent_signs(page: str) -> None:
-    """They follow the number: 50%."""
-    assert not re.search(r"\d\s%", (ROOT / page).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page != "docs/evidence.md"])

@@ -343,6 +343,6 @@ def test_failures(text, tmp_path, weights, monkeypatch) -> None:
         ([text, "out.npy", "--gpu-id", "0", "-n", "2"], "drop --n-process"),
     ]:
         assert refused(said, arguments[0], tmp_path / str(arguments[1]), *arguments[2:])
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert refused("spacy-elmo[parquet]", text, tmp_path / "out.parquet")
     assert sorted(tmp_path.iterdir()) == before
