@@ -129,15 +129,11 @@ SIZES_OF_VECTORS = {"filters": [[1, 16], [2, 16], [4, 32]], "projection_dim": 32
 WORDS = ["the", "a", "bank", "Bank", ".", "x" * 46, "naïve", "고양이", "of", "river", "1999", ""]
 
 
-def assert_same(ours, theirs):
-    """To the last bit by the kernel; PyTorch's products are rounded by the number of their rows."""
-    bound = 0 if load_kernel() is not None else TOLERANCE
-    torch.testing.assert_close(ours, theirs, rtol=bound, atol=bound)
-
-
 @pytest.mark.parametrize(("dim", "seed"), [(64, 0), (64, 1), (2048, 0)])
-def test_a_sentence_is_the_same_in_every_batch(dim, seed):
+def test_a_sentence_is_the_same_to_the_last_bit_in_every_batch(dim, seed):
     """Few words, or one over and over, are read by products of other sizes than a full batch."""
+    if load_kernel() is None:
+        pytest.skip("there is no kernel: PyTorch rounds by the number of rows")
     model, _ = make_pair(make_options(**{**SIZES_OF_VECTORS, "dim": dim}), seed)
     rng = random.Random(seed)
     sentences = [rng.choices(WORDS, k=rng.choice([0, 1, 1, 2, 3, 9, 30])) for _ in range(60)]
@@ -155,7 +151,7 @@ def test_a_sentence_is_the_same_in_every_batch(dim, seed):
                 some = [sentences[k] for k in batch]
                 found, _ = model.read(some, batch_words=rng.choice([9, 4096]))
                 for k, layers in zip(batch, found, strict=True):
-                    assert_same(layers, alone[k])
+                    assert torch.equal(layers, alone[k])
 
 
 def count_tokens(model: BiLM) -> list[int]:
@@ -163,6 +159,12 @@ def count_tokens(model: BiLM) -> list[int]:
     seen: list[int] = []
     model.register_forward_pre_hook(lambda _, arguments: seen.append(len(arguments[1])))
     return seen
+
+
+def assert_same(ours, theirs):
+    """To the last bit by the kernel; PyTorch's products are rounded by the number of their rows."""
+    bound = 0 if load_kernel() is not None else TOLERANCE
+    torch.testing.assert_close(ours, theirs, rtol=bound, atol=bound)
 
 
 @pytest.mark.parametrize("start", [None, 1])
