@@ -57,21 +57,49 @@ def no_layer(config: Block) -> None:
     change(config, encode=None, output_elmo=None, width=WIDTH)
 
 
-def shared(config: Block) -> None:
-    """One `tok2vec` of one layer with ELMo at its input for all; behind it, the mix of each."""
+def shared(config: Block, depth: int = 1, width: int | None = WIDTH, mix: bool = True) -> None:
+    """One `tok2vec` of one layer with ELMo at its input for all; behind it, the mix of each, both
+    reduced to the width of one."""
     components = config["components"]
     name = config["nlp"]["pipeline"][1]
     model = deepcopy(components[name]["model"]["tok2vec"])
-    model |= {"encode": {**model["encode"], "depth": 1, "width": WIDTH}, "output_elmo": None}
+    model |= {"encode": {**model["encode"], "depth": depth, "width": WIDTH}, "output_elmo": None}
     model["embed"] = {**model["embed"], "width": WIDTH}
     listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": WIDTH, "upstream": "tok2vec"}
-    change(config, embed=listener, encode=None, output_elmo=None, width=WIDTH)
+    change(config, embed=listener, encode=None, output_elmo=None, width=width)
+    if not mix:
+        for name in config["nlp"]["pipeline"][1:]:
+            config["components"][name]["model"]["tok2vec"] = listener
     components["tok2vec"] = {"factory": "tok2vec", "model": model}
     config["nlp"]["pipeline"].insert(1, "tok2vec")
 
 
+def shared_as_it_is(config: Block) -> None:
+    """The same, not reduced."""
+    shared(config, width=None)
+
+
+def shared_four(config: Block) -> None:
+    """The same with four layers."""
+    shared(config, depth=4, width=None)
+
+
+def shared_alone(config: Block) -> None:
+    """A shared `tok2vec` of one layer without mixes behind it."""
+    shared(config, mix=False)
+
+
 ARMS: dict[str, Callable[[Block], None]] = {
-    each.__name__: each for each in (four_layers, one_layer, no_layer, shared)
+    each.__name__: each
+    for each in (
+        four_layers,
+        one_layer,
+        no_layer,
+        shared,
+        shared_as_it_is,
+        shared_four,
+        shared_alone,
+    )
 }
 
 

@@ -16,7 +16,6 @@ def Tok2Vec(
     embed: Optional[Model[List[Doc], List[Floats2d]]] = None,
     encode: Optional[Model[List[Floats2d], List[Floats2d]]] = None,
     output_elmo: Optional[Model[List[Doc], List[Floats2d]]] = None,
-    width: Optional[int] = None,
 ) -> Model[List[Doc], List[Floats2d]]:
     """``spacy-elmo.Tok2Vec.v1``: ``[x_k; ELMo_k]`` into an encoder, ``[h_k; ELMo'_k]`` out of it.
 
@@ -30,7 +29,6 @@ def Tok2Vec(
         encode: the encoder of both, such as `spacy.MaxoutWindowEncoder.v2` or
             `spacy.TorchBiLSTMEncoder.v1`; a Maxout layer before it reduces them to its width.
         output_elmo: a second mix, concatenated with the encoder's output.
-        width: without an encoder, the Maxout layer reduces them to this width; None for no layer.
 
     Returns:
         ``List[Doc]`` to one array ``(n_tokens, width)`` each. Its ``nO`` is set if that of the
@@ -52,11 +50,9 @@ def Tok2Vec(
     if encode is not None:
         # spaCy's encoders are as wide at their input as at their output.
         widths = [encode.get_dim(dim) for dim in ("nI", "nO") if encode.has_dim(dim)]
-        width = widths[0] if widths else width  # an encoder without layers has none
-    if width is not None:
-        reduce: Any = with_array(Maxout(nO=width, nP=3, dropout=0.0, normalize=True))
-        model = chain(model, reduce)
-    if encode is not None:
+        if widths:  # an encoder without layers has none
+            reduce: Any = with_array(Maxout(nO=widths[0], nP=3, dropout=0.0, normalize=True))
+            model = chain(model, reduce)
         model = chain(model, encode)
     if output_elmo is not None:
         model = join(model, output_elmo)

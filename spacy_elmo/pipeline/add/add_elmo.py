@@ -11,7 +11,7 @@ from thinc.api import Config
 
 from ...weights.find import Setting, as_setting, find_weights
 from . import blocks, recipes
-from .blocks import Block, Place, find_elmo, get_block, kind_of, listened_to
+from .blocks import Block, Path, Place, find_elmo, get_block, kind_of, listened_to
 
 BATCH_SIZE = 128  # Docs, whose layers are in memory together; spaCy's default is 1000
 
@@ -27,7 +27,8 @@ def add_elmo(
 
     A component can if its model has token vectors: a block ``tok2vec``, or one of an architecture
     of spaCy's. Frozen and sourced components stay as they are, and so do those that learn from
-    ELMo already.
+    ELMo already. A `tok2vec` that they listen to reads ELMo for all of them, and each component
+    gets a mix of its own behind it.
 
     Args:
         config: of spaCy, complete or not. It is not changed.
@@ -64,14 +65,16 @@ def add_elmo(
             f"block tok2vec); a classifier, weights with statistics, and not --light. Pipeline: "
             f"{', '.join(old['nlp']['pipeline'])}."
         )
+    shared = [] if light else shared_tok2vecs(old, free, places)
     if places:
-        blocks.replace_variables(new, old, [path for path, _ in places])
+        moved = [p for p in shared if kind_of(get_block(old, p)) not in blocks.EMBED_AND_ENCODE]
+        blocks.replace_variables(new, old, [*moved, *(path for path, _ in places)])
         add_component(new, note)
     if weights is not None or frozen is not None:
         set_bilm(new, sourced, weights, frozen, note)
     if places:
-        write_recipes(new, old, places, light, note)
-        remove_unused_tok2vec(new, old, places, note)
+        write_recipes(new, old, places, shared, light, note)
+        remove_unused_tok2vec(new, old, [*shared, *(path for path, _ in places)], note)
     new = fill(new)
     new["components"].update({n: each for n, each in sourced.items() if n in new["components"]})
     return new
@@ -118,24 +121,36 @@ def set_bilm(new: Block, sourced: Block, weights: Weights, frozen: bool | None, 
             note(f"{name}: {setting} = {value}")
 
 
-def write_recipes(new: Config, old: Block, places: list[Place], light: bool, note: Note) -> None:
-    """Put a recipe into each place."""
+def shared_tok2vecs(old: Block, free: Block, places: list[Place]) -> list[Path]:
+    """The models of the trained `tok2vec` components that what stands in some places listens to."""
+    sources = dict.fromkeys(source for path, source in places if source != path)
+    return [path for path in sources if free.get(path[1], {}).get("factory") == "tok2vec"]
+
+
+def write_recipes(
+    new: Config, old: Block, places: list[Place], shared: list[Path], light: bool, note: Note
+) -> None:
+    """Put a recipe into each place, and into each `tok2vec` that is shared."""
     elmo, vectors = str(find_elmo(new)), old["initialize"]["vectors"]
-    for path, source in places:
+    for path, source in [*((path, path) for path in shared), *places]:
         name = path[1]
         factory, block = old["components"][name]["factory"], get_block(old, source)
         if kind_of(block) in blocks.EMBED_AND_ENCODE:  # with its variables
             block = blocks.moved(get_block(new, source), source, path)
         if factory in recipes.CLASSIFIERS and path[-1] == "model":
             recipe = recipes.make_classifier(factory, elmo)
+        elif source in shared and path not in shared:
+            recipe = recipes.make_own_mix(factory, elmo, get_block(new, path))
         else:
             recipe = recipes.make_recipe(factory, elmo, block, light)
-        note(f"{name}: reads ELMo, by {kind_of(recipe)}")
+        is_short = "encode" in recipe and kind_of(recipe["encode"] or {}) in recipes.ENCODERS
+        layers = f"; its encoder has {recipes.DEPTH} layer" if is_short else ""
+        note(f"{name}: reads ELMo, by {kind_of(recipe)}{layers}")
         for _, part in blocks.find_blocks(recipe):
             if vectors is None and part.get("include_static_vectors"):
                 part["include_static_vectors"] = False
                 note(f"{name}: without static vectors, because [initialize] vectors is null")
-        if factory in recipes.PARTS_OF_DOCS:
+        if factory in recipes.PARTS_OF_DOCS and source not in shared:
             weights = new.interpolate()["components"][elmo]["model"]["weights"]
             new["components"][elmo]["model"]["width"] = find_weights(weights).config().width
         bilm = new["components"][elmo].get("model", {})  # a sourced component has none
@@ -145,8 +160,12 @@ def write_recipes(new: Config, old: Block, places: list[Place], light: bool, not
         get_block(new, path[:-1])[path[-1]] = recipe
 
 
-def remove_unused_tok2vec(new: Config, old: Block, places: list[Place], note: Note) -> None:
-    """Remove each `tok2vec` that had listeners, and has none any more."""
+def remove_unused_tok2vec(new: Config, old: Block, changed: list[Path], note: Note) -> None:
+    """Remove each `tok2vec` that had listeners, and has none any more.
+
+    Raises:
+        ValueError: one of the changed models is to be pretrained by spaCy.
+    """
     plain, training = new.interpolate(), new["training"]
     unused = listened_to(old) - listened_to(plain)
     for name in sorted(unused):
@@ -159,7 +178,7 @@ def remove_unused_tok2vec(new: Config, old: Block, places: list[Place], note: No
                 names.remove(name)
         note(f"{name}: removed, because nothing listens to it any more")
     pretrained = new["pretraining"].get("component")
-    if pretrained in {*unused, *(path[1] for path, _ in places)}:
+    if pretrained in {*unused, *(path[1] for path in changed)}:
         raise ValueError(
-            f"[pretraining] is for token vectors of '{pretrained}', which ELMo replaces: remove it."
+            f"[pretraining] is for token vectors of '{pretrained}', which ELMo changes: remove it."
         )

@@ -21,9 +21,11 @@ from spacy_elmo.pipeline.listener import ElmoListener
 from ..helpers import WIDTH
 
 CONFIGS = Path(__file__).parents[3] / "project" / "configs"
-BOTH = ("tagger", "morphologizer", "trainable_lemmatizer", "senter", "parser")
-INPUT_ALONE = ("ner", "span_finder", "spancat", "spancat_singlelabel")
-FULL = (*BOTH, *INPUT_ALONE, "entity_linker")
+MIXING = (
+    "tagger", "morphologizer", "trainable_lemmatizer", "senter", "parser", "ner", "span_finder",
+    "spancat", "spancat_singlelabel",
+)  # fmt: skip
+FULL = (*MIXING, "entity_linker")
 
 # As of the quickstart widget: not complete, with an embedding that the tagger has of its own.
 QUICKSTART = """
@@ -97,6 +99,13 @@ annotating_components = ["tok2vec"]
 """
 
 
+LISTENER = {
+    "@architectures": "spacy-elmo.ElmoListener.v1", "upstream": "elmo", "dropout": 0.0,
+    "layer_norm": False, "mix_l2": 0.001, "initial_weights": None, "gamma": 1.0, "trainable": True,
+    "layers": "all",
+}  # fmt: skip
+
+
 @pytest.fixture
 def quickstart() -> Config:
     return load_config_from_str(QUICKSTART)
@@ -140,32 +149,39 @@ def learn(nlp: Language) -> list[float]:
 
 
 def test_every_component_that_can_learn_does(full: Config, weights: Path) -> None:
+    """A shared tok2vec reads ELMo; what listens to it gets its own mix, if it reads whole Docs."""
     config = add_elmo(full, weights=weights)
-    assert config["nlp"]["pipeline"] == ["elmo", *FULL]
-    for name in FULL:
+    assert config["nlp"]["pipeline"] == ["elmo", "tok2vec", *FULL]
+    assert config["components"]["tok2vec"]["model"]["elmo"] == LISTENER
+    own = tok2vec_of(config, "senter")
+    assert own["encode"]["depth"] == 1 and own["elmo"] == own["output_elmo"] == LISTENER
+    for name in {*MIXING} - {"senter"}:
         block = tok2vec_of(config, name)
-        assert block["@architectures"] == "spacy-elmo.Tok2Vec.v1"
-        assert (block["output_elmo"] is not None) == (name in BOTH), name
+        assert (block["embed"], block["elmo"]) == (tok2vec_of(full, name), LISTENER), name
+        assert block["encode"] is block["output_elmo"] is None
+    assert tok2vec_of(config, "entity_linker") == tok2vec_of(full, "entity_linker")
     nlp = make_nlp(config)
-    assert set(nlp.get_pipe("elmo").listening_components) == {*FULL}
+    assert set(nlp.get_pipe("elmo").listening_components) == {"tok2vec", *MIXING}
+    assert set(nlp.get_pipe("tok2vec").listening_components) == {*FULL} - {"senter"}
 
 
 def test_the_embedding_and_the_encoder_are_kept(quickstart: Config) -> None:
-    """Of a shared tok2vec, with its variables, and of one of the component's own."""
+    """Of a shared tok2vec, with its variables, and of one of the component's own; one layer."""
     before = deepcopy(quickstart)
     config = add_elmo(quickstart)
     assert quickstart == before
     assert (config["training"]["patience"], config["paths"]["train"]) == (77, None)
-    shared = before["components"]["tok2vec"]["model"]
-    tagger, ner = tok2vec_of(config, "tagger"), tok2vec_of(config, "ner")
-    assert tagger["encode"] == shared["encode"]
-    width = "${components.tagger.model.tok2vec.encode:width}"
-    assert tagger["embed"] == {**shared["embed"], "width": width}
+    plain, shared = (each["components"]["tok2vec"]["model"] for each in (before, config))
+    assert shared["encode"] == {**plain["encode"], "depth": 1}
+    assert shared["embed"] == plain["embed"] and shared["output_elmo"] is None
+    assert tok2vec_of(config, "tagger")["embed"] == tok2vec_of(before, "tagger")
+    ner = tok2vec_of(config, "ner")
     assert ner["encode"]["width"] == 16 and ner["encode"]["depth"] == 1
-    assert ner["embed"]["rows"] == [200, 100, 100, 100] and ner["output_elmo"] is None
-    nlp = make_nlp(config, components__tagger__model__tok2vec__encode__width=32)
-    encode = nlp.get_pipe("tagger").model.get_ref("tok2vec")
-    assert {node.get_dim("nO") for node in encode.walk() if node.name == "hashembed"} == {32}
+    assert ner["embed"]["rows"] == [200, 100, 100, 100]
+    assert ner["elmo"] == ner["output_elmo"] == LISTENER
+    nlp = make_nlp(config, components__tok2vec__model__encode__width=32)
+    model = nlp.get_pipe("tok2vec").model
+    assert {node.get_dim("nO") for node in model.walk() if node.name == "hashembed"} == {32}
 
 
 def test_hash_embed_cnn_is_taken_apart_as_spacy_builds_it(
@@ -237,11 +253,11 @@ def test_the_bilm_does_not_decide_where_sentences_end(
     assert any("segments = doc" in note for note in notes) == (before != after)
 
 
-def test_tok2vec_is_removed_with_all_that_names_it(quickstart: Config) -> None:
+def test_light_removes_a_tok2vec_with_all_that_names_it(quickstart: Config) -> None:
     quickstart["initialize"] = {"components": {"tok2vec": {}}}
     quickstart["nlp"]["disabled"] = ["tok2vec"]
     notes: list[str] = []
-    config = add_elmo(quickstart, note=notes.append)
+    config = add_elmo(quickstart, light=True, note=notes.append)
     assert config["nlp"]["pipeline"] == ["elmo", "tagger", "ner"]
     assert config["nlp"]["batch_size"] == 128
     assert "tok2vec" not in config["components"]
@@ -268,20 +284,23 @@ def test_variables_into_the_tok2vec_become_values(quickstart: Config) -> None:
     quickstart["vars"] = {"other": {
         "@architectures": "spacy.Tok2VecListener.v1", "width": 24, "upstream": "tok2vec"
     }}  # fmt: skip
-    config = add_elmo(quickstart)
+    config = add_elmo(quickstart, light=True)
     assert config["components"]["ner"]["model"]["hidden_width"] == 24
-    assert tok2vec_of(config, "tagger")["encode"]["width"] == 24
+    config = add_elmo(quickstart).interpolate()
+    assert config["components"]["ner"]["model"]["hidden_width"] == 24
+    assert tok2vec_of(config, "tagger")["embed"]["width"] == 24
 
 
 def test_static_vectors(weights: Path) -> None:
     """They are kept, but where the config has no vectors they could come from."""
     accurate = init_config(lang="en", pipeline=["tagger"], optimize="accuracy")
     assert accurate["paths"]["vectors"] == "en_core_web_lg"
-    kept = tok2vec_of(add_elmo(accurate, weights=weights), "tagger")
+    kept = add_elmo(accurate, weights=weights)["components"]["tok2vec"]["model"]
     assert kept["embed"]["include_static_vectors"] and kept["encode"]["width"] == 256
     accurate["paths"]["vectors"] = None
     notes: list[str] = []
-    without = tok2vec_of(add_elmo(accurate, weights=weights, note=notes.append), "tagger")
+    config = add_elmo(accurate, weights=weights, note=notes.append)
+    without = config["components"]["tok2vec"]["model"]
     assert without == {**kept, "embed": {**kept["embed"], "include_static_vectors": False}}
     assert any("without static vectors" in note for note in notes)
 
@@ -489,7 +508,11 @@ def test_weights_that_are_not_there(quickstart: Config) -> None:
 
 def test_entity_linker_reads_doc_tensor(weights: Path) -> None:
     """Its model is applied to parts of Docs, which have no layers."""
-    config = add_elmo(init_config(lang="en", pipeline=["entity_linker"]), weights=weights)
+    config = init_config(lang="en", pipeline=["entity_linker"]).interpolate()
+    tok2vec = config["components"].pop("tok2vec")["model"]
+    config["nlp"]["pipeline"].remove("tok2vec")
+    config["components"]["entity_linker"]["model"]["tok2vec"] = tok2vec
+    config = add_elmo(config, weights=weights)
     listener = tok2vec_of(config, "entity_linker")["elmo"]
     assert listener["@architectures"] == "spacy.Tok2VecListener.v1"
     assert config["components"]["elmo"]["model"]["width"] == WIDTH
