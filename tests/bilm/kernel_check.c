@@ -2,10 +2,10 @@
 
    It is compiled by several compilers, for several systems; all must print the same hashes. */
 
+#include <stdio.h>
+
 #define SOURCE "test"
 #include "../../spacy_elmo/bilm/kernel/kernel.c"
-
-#include <stdio.h>
 
 enum { P = 24, D = 44, ROWS = 7, STEPS = 5, WORDS = 9, POSITIONS = 11, CHARACTERS = 13 };
 

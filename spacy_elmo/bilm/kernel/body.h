@@ -1,11 +1,5 @@
 /* What kernel.c computes, for one instruction set: SET, vectors of V floats, tiles of R rows. */
 
-typedef float NAME(vf) __attribute__((vector_size(4 * V)));
-typedef int32_t NAME(vi) __attribute__((vector_size(4 * V)));
-typedef int8_t NAME(vb) __attribute__((vector_size(V)));
-typedef float NAME(vf_at) __attribute__((vector_size(4 * V), aligned(4), may_alias)); /* in memory */
-typedef int32_t NAME(vi_at) __attribute__((vector_size(4 * V), aligned(4), may_alias));
-typedef int8_t NAME(vb_at) __attribute__((vector_size(V), aligned(1), may_alias));
 #define vf NAME(vf)
 #define vi NAME(vi)
 #define vb NAME(vb)
@@ -14,6 +8,13 @@ typedef int8_t NAME(vb_at) __attribute__((vector_size(V), aligned(1), may_alias)
 #define store NAME(store)
 #define ex NAME(ex)
 #define FN TARGET INLINE
+
+typedef float vf __attribute__((vector_size(4 * V)));
+typedef int32_t vi __attribute__((vector_size(4 * V)));
+typedef int8_t vb __attribute__((vector_size(V)));
+typedef float NAME(vf_at) __attribute__((vector_size(4 * V), aligned(4), may_alias)); /* in memory */
+typedef int32_t NAME(vi_at) __attribute__((vector_size(4 * V), aligned(4), may_alias));
+typedef int8_t NAME(vb_at) __attribute__((vector_size(V), aligned(1), may_alias));
 
 FN vf all(float x) { return x - (vf){0}; }
 FN vf load(const float *p) { return *(const NAME(vf_at) *)p; }
@@ -296,13 +297,7 @@ TARGET static void NAME(highway)(int64_t n, const float *carry, const float *tra
     NAME(store_part)(x + i, FMA(g, new - old, old), left);
   }
 }
-#undef vf
-#undef vi
-#undef vb
-#undef all
-#undef load
-#undef store
-#undef ex
-#undef FN
-#undef TILE
-#undef TILES
+#undef SET
+#undef TARGET
+#undef OFFSET
+#undef DOT

@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(_WIN32)
+#if defined(_WIN32) && !defined(__clang__)
+#error "GCC does not align vectors on the stack of Windows: compile with clang or zig"
+#elif defined(_WIN32)
 #define API __declspec(dllexport)
 #else
 #define API __attribute__((visibility("default")))
@@ -89,21 +91,15 @@ static void *take(char **scratch, size_t size) { /* 64 bytes: a line of the cach
   _mm256_add_epi32((__m256i)(sum), _mm256_madd_epi16(_mm256_set1_epi16(1),                                         \
                                           _mm256_maddubs_epi16(_mm256_abs_epi8((__m256i)(w)), _mm256_sign_epi8((__m256i)(x), (__m256i)(w)))))
 #include "body.h"
-#undef SET
-#undef TARGET
-#undef OFFSET
-#undef DOT
 #if defined(__clang__) || __GNUC__ >= 11
-#define HAS_AVX_VNNI 1
+#define AVXVNNI(DO) DO(avxvnni)
 #define SET avxvnni
 #define TARGET __attribute__((target("avx2,fma,f16c,avxvnni")))
 #define OFFSET 128
 #define DOT(sum, x, w) _mm256_dpbusd_avx_epi32((__m256i)(sum), (__m256i)(x), (__m256i)(w))
 #include "body.h"
-#undef SET
-#undef TARGET
-#undef OFFSET
-#undef DOT
+#else
+#define AVXVNNI(DO)
 #endif
 #undef V
 #undef R
@@ -127,10 +123,6 @@ static void *take(char **scratch, size_t size) { /* 64 bytes: a line of the cach
   _mm512_add_epi32((__m512i)(sum), _mm512_madd_epi16(_mm512_set1_epi16(1), _mm512_maddubs_epi16(_mm512_abs_epi8((__m512i)(w)), \
       _mm512_mask_sub_epi8((__m512i)(x), _mm512_movepi8_mask((__m512i)(w)), _mm512_setzero_si512(), (__m512i)(x)))))
 #include "body.h"
-#undef SET
-#undef TARGET
-#undef OFFSET
-#undef DOT
 #define SET avx512vnni
 #define TARGET __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
 #define OFFSET 128
@@ -150,19 +142,13 @@ static int has(const char *name) {
   if ((c & fma_osxsave_avx_f16c) != fma_osxsave_avx_f16c || (enabled() & 6) != 6) return 0;
   if (!__get_cpuid_count(7, 0, &most, &ebx7, &ecx7, &d) || !(ebx7 >> 5 & 1)) return 0;
   if (!strcmp(name, "avx2")) return 1;
-#if HAS_AVX_VNNI
-  if (most >= 1 && __get_cpuid_count(7, 1, &eax71, &b, &c, &d) && !strcmp(name, "avxvnni"))
-    return eax71 >> 4 & 1;
-#endif
+  if (!strcmp(name, "avxvnni"))
+    return most >= 1 && __get_cpuid_count(7, 1, &eax71, &b, &c, &d) && eax71 >> 4 & 1;
   const uint32_t f_dq_bw_vl = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
   if ((ebx7 & f_dq_bw_vl) != f_dq_bw_vl || (enabled() & 0xe6) != 0xe6) return 0;
   return !strcmp(name, "avx512") || (!strcmp(name, "avx512vnni") && (ecx7 >> 11 & 1));
 }
-#if HAS_AVX_VNNI
-#define SETS(DO) DO(avx512vnni) DO(avx512) DO(avxvnni) DO(avx2)
-#else
-#define SETS(DO) DO(avx512vnni) DO(avx512) DO(avx2)
-#endif
+#define SETS(DO) DO(avx512vnni) DO(avx512) AVXVNNI(DO) DO(avx2)
 
 #elif defined(__aarch64__) || defined(_M_ARM64)
 #include <arm_neon.h>
@@ -170,8 +156,6 @@ static int has(const char *name) {
 #include <sys/auxv.h>
 #elif defined(__APPLE__)
 #include <sys/sysctl.h>
-#elif defined(_WIN32)
-#include <windows.h>
 #endif
 
 #define AFTER(sum, index)
@@ -181,18 +165,16 @@ static int has(const char *name) {
 #define MIN(a, b) vbslq_f32(vcltq_f32(a, b), a, b)
 #define FMA(a, b, c) vfmaq_f32(c, a, b)
 #define LOAD_HALF(p) vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const uint16_t *)(p))))
-#define OFFSET 0
 #define SET neon
 #define TARGET
+#define OFFSET 0
 #define DOT(sum, x, w)                                                                                  \
   vaddq_s32(sum, vpaddq_s32(vpaddlq_s16(vmull_s8(vget_low_s8(x), vget_low_s8(w))),                      \
                             vpaddlq_s16(vmull_high_s8(x, w))))
 #include "body.h"
-#undef SET
-#undef TARGET
-#undef DOT
 #define SET neondot
 #define TARGET __attribute__((target("+dotprod")))
+#define OFFSET 0
 #define DOT(sum, x, w) vdotq_s32(sum, x, w)
 #include "body.h"
 
@@ -205,6 +187,7 @@ static int has(const char *name) {
   size_t size = sizeof found;
   return !sysctlbyname("hw.optional.arm.FEAT_DotProd", &found, &size, NULL, 0) && found;
 #elif defined(_WIN32)
+  __declspec(dllimport) int __stdcall IsProcessorFeaturePresent(unsigned long);
   return IsProcessorFeaturePresent(43); /* PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE */
 #else
   return 0;
@@ -218,16 +201,14 @@ static int has(const char *name) {
 
 /* The instruction sets that this CPU runs, the fastest first, and how many cells a panel has. */
 API const char *elmo_set(int i) {
-#define DO(set) if (has(#set) && !i--) return #set;
-  SETS(DO)
-#undef DO
+#define NAME_OF(set) if (has(#set) && !i--) return #set;
+  SETS(NAME_OF)
   return NULL;
 }
 
 API int elmo_width(const char *set) {
-#define DO(name) if (!strcmp(set, #name)) return sizeof(vf_##name) / sizeof(float);
-  SETS(DO)
-#undef DO
+#define WIDTH(name) if (!strcmp(set, #name)) return sizeof(vf_##name) / sizeof(float);
+  SETS(WIDTH)
   return 0;
 }
 
@@ -237,30 +218,26 @@ API const char *elmo_source(void) { return SOURCE; }
 
 API int elmo_lstm(const char *set, const Layer *layer, int n_steps, const int32_t *sizes, const float *x,
                   float *h, float *c, float *out) {
-#define DO(name) if (!strcmp(set, #name)) return lstm_##name(layer, n_steps, sizes, x, h, c, out);
-  SETS(DO)
-#undef DO
+#define LSTM(name) if (!strcmp(set, #name)) return lstm_##name(layer, n_steps, sizes, x, h, c, out);
+  SETS(LSTM)
   return 1;
 }
 
 API int elmo_linear(const char *set, const Product *product, int rows, const float *x, float *out) {
-#define DO(name) if (!strcmp(set, #name)) { linear_##name(product, rows, x, out); return 0; }
-  SETS(DO)
-#undef DO
+#define LINEAR(name) if (!strcmp(set, #name)) { linear_##name(product, rows, x, out); return 0; }
+  SETS(LINEAR)
   return 1;
 }
 
 API int elmo_filters(const char *set, const Filters *filters, int n_words, int n_positions,
                      const int64_t *ids, const int32_t *sizes, float *out) {
-#define DO(name) if (!strcmp(set, #name)) return filters_##name(filters, n_words, n_positions, ids, sizes, out);
-  SETS(DO)
-#undef DO
+#define FILTERS(name) if (!strcmp(set, #name)) return filters_##name(filters, n_words, n_positions, ids, sizes, out);
+  SETS(FILTERS)
   return 1;
 }
 
 API int elmo_highway(const char *set, int64_t n, const float *carry, const float *transform, float *x) {
-#define DO(name) if (!strcmp(set, #name)) { highway_##name(n, carry, transform, x); return 0; }
-  SETS(DO)
-#undef DO
+#define HIGHWAY(name) if (!strcmp(set, #name)) { highway_##name(n, carry, transform, x); return 0; }
+  SETS(HIGHWAY)
   return 1;
 }
