@@ -3,9 +3,9 @@
 # make test-all   the same, with the tests that take long (marked `slow`); installs Ray and Spark too
 # make lint | unit | smoke   one of the checks
 # make tour       the notebook with the outputs that its cells have today
-# make wheels     a wheel for each system, from this one
+# make wheels     what is published: a wheel for each system, and the source distribution
 # make docs       the documentation as a site, in build/site
-# make fuzz       damaged files, for MINUTES=2
+# make fuzz       damaged files and odd shapes, for MINUTES=2
 # make clean      remove what the others made, the virtual environment too
 #
 # PYTHON=python3.12   the interpreter, 3.10 or newer (default: that of .venv, then python3, …)
@@ -40,6 +40,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_SLOW := $(VENV)/.installed-slow
 INSTALLED_DOCS := $(VENV)/.installed-docs
+INSTALLED_RELEASE := $(VENV)/.installed-release
 METADATA := pyproject.toml constraints.txt spacy_elmo/about.py
 # The library in place is built again when its source is newer.
 KERNEL_BUILT := $(VENV)/.kernel
@@ -84,12 +85,17 @@ smoke: $(INSTALLED_DEV)
 	$(BIN)/python -m twine check --strict dist/*
 	PIP_ARGS='$(TORCH_ARGS)' tests/smoke_wheel.sh $(BIN)/python dist/*.whl
 
-# A wheel for each system that PyTorch has wheels for, and one without the library, in dist/.
+# A wheel for each system that PyTorch has wheels for, one without the library, and the source
+# distribution, in dist/; the same bytes in whichever folder they are built.
 TARGETS = $(shell $(BIN)/python -c 'from runpy import run_path; print(*run_path("setup.py")["TARGETS"])')
+BUILD = $(BIN)/python -m build --no-isolation --outdir dist
 
-wheels: $(INSTALLED_DEV)
+wheels: $(INSTALLED_RELEASE)
+	rm -rf dist
+	$(BUILD) --sdist . >/dev/null
 	for target in $(TARGETS) any; do \
-		SPACY_ELMO_TARGET=$$target $(BIN)/python -m build --wheel --no-isolation --outdir dist . || exit 1; done
+		SPACY_ELMO_TARGET=$$target $(BUILD) --wheel . >/dev/null || exit 1; done
+	$(BIN)/python -m twine check --strict dist/*
 
 docs: $(INSTALLED_DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
@@ -121,6 +127,12 @@ $(INSTALLED_DEV): $(MADE) $(METADATA)
 
 $(INSTALLED_SLOW): $(INSTALLED_DEV)
 	$(PIP_INSTALL) --editable '.[dev,test-slow]'
+	touch $@
+
+# The tools alone, the extra `release`, from the package index: fewer packages may run code here.
+$(INSTALLED_RELEASE): TORCH_ARGS =
+$(INSTALLED_RELEASE): $(MADE) $(METADATA)
+	$(PIP_INSTALL) build hatchling hatch-fancy-pypi-readme twine ziglang
 	touch $@
 
 $(KERNEL_BUILT): $(MADE) $(KERNEL_SOURCE)

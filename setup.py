@@ -67,17 +67,16 @@ def compile_library(path: Path, target: str = "") -> None:
     if "linux" in (target or sys.platform):  # else a symbol may be missing until it is loaded
         commands = [[*command, "-Wl,-z,defs"] for command in commands]
     hashed = run_path(str(KERNEL / "source.py"))["source_hash"]()
+    source = str((KERNEL / "kernel.c").absolute())
+    # A library for macOS contains its own path: a relative one is the same wherever it is built.
+    given = [*FLAGS, f'-DSOURCE="{hashed}"', source, "-o", path.name]
+    # pip hides by this variable what is installed, ziglang too.
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     for command in commands:
-        given = [
-            *command,
-            *FLAGS,
-            f'-DSOURCE="{hashed}"',
-            str(KERNEL / "kernel.c"),
-            "-o",
-            str(path),
-        ]
         try:
-            subprocess.run(given, check=True, capture_output=True)
+            subprocess.run(
+                [*command, *given], cwd=path.parent, env=variables, check=True, capture_output=True
+            )
             return
         except (OSError, subprocess.CalledProcessError) as error:
             lines = (getattr(error, "stderr", b"") or str(error).encode()).decode(errors="replace")
@@ -91,6 +90,10 @@ class KernelHook(BuildHookInterface):  # type: ignore[misc]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         os.chdir(self.root)
         target = os.environ.get("SPACY_ELMO_TARGET", "")
+        if target not in ("", "any", *TARGETS):
+            raise ValueError(
+                f"SPACY_ELMO_TARGET is '{target}': choose one of {[*TARGETS, 'any']}, or none."
+            )
         if target == "any" or self.target_name != "wheel":
             return
         if version == "editable":

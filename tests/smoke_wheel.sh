@@ -21,7 +21,7 @@ bin="$work/venv/bin"
 unset PYTHONPATH SPACY_ELMO_DATA
 mkdir "$work/elsewhere"
 cd "$work/elsewhere"
-"$bin/python" - "$root" <<'PYTHON'
+"$bin/python" - "$root" "$wheel" <<'PYTHON'
 import re
 import sys
 from importlib.metadata import metadata
@@ -62,8 +62,12 @@ assert names["doc"].tensor.shape == (15, 256), names["doc"].tensor.shape
 import spacy_elmo
 
 assert Path(sys.argv[1]) not in Path(spacy_elmo.__file__).parents, spacy_elmo.__file__
+from spacy_elmo.cli.info import describe
+
+kernel = describe("en_sm")["vectors"]["kernel"]
+assert (kernel is None) == sys.argv[2].endswith("-any.whl"), kernel
 assert metadata("spacy-elmo")["License-Expression"] == "MIT AND CC-BY-SA-4.0"
-print(f"spacy-elmo {metadata('spacy-elmo')['Version']}: {doc.tensor.shape}, the same after a reload")
+print(f"spacy-elmo {metadata('spacy-elmo')['Version']}: {doc.tensor.shape}, the same after a reload; {kernel}")
 PYTHON
 "$bin/python" -m spacy elmo --help >help.txt
 grep -q demo help.txt

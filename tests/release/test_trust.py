@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import pytest
 import srsly
 
-ROOT = Path(__file__).parents[2]
+from .helpers import ROOT, TARGETS
+
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PINNED = re.compile(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 
@@ -42,3 +44,25 @@ def test_python_versions() -> None:
     named = re.findall(r"Python :: (3\.\d+)", metadata)
     ci = srsly.read_yaml(ROOT / ".github" / "workflows" / "ci.yml")
     assert ci["jobs"]["test"]["strategy"]["matrix"]["python"] == named
+
+
+def test_each_wheel_is_tested_on_its_own_system() -> None:
+    """A release is what `make wheels` makes, the wheels of each system and the pure one."""
+    jobs = srsly.read_yaml(ROOT / ".github" / "workflows" / "release.yml")["jobs"]
+    assert "make wheels" in [step.get("run") for step in jobs["build"]["steps"]]
+    systems = jobs["test"]["strategy"]["matrix"]["system"]
+    assert len(systems) == len(TARGETS) + 1
+    for target in (*TARGETS, "any"):
+        assert [fnmatch(target, system["wheel"]) for system in systems].count(True) == 1, target
+
+
+def test_the_tools_of_a_release() -> None:
+    """`make wheels` installs those of the extra alone, in versions that are pinned."""
+    makefile, metadata, pinned = (
+        (ROOT / name).read_text(encoding="utf-8")
+        for name in ("Makefile", "pyproject.toml", "constraints.txt")
+    )
+    extra = metadata.partition("\nrelease = [")[2].partition("]")[0]
+    named = re.findall(r'"([\w-]+)[>=]=', extra)
+    assert named and f"$(PIP_INSTALL) {' '.join(named)}\n" in makefile
+    assert all(f"\n{name}==" in pinned for name in named)
