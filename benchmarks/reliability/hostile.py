@@ -1,4 +1,4 @@
-"""Damaged and hostile files, each read in a child process of limited memory and time.
+"""Damaged and hostile files and shapes, each read in a child process of limited memory and time.
 
     python benchmarks/reliability/hostile.py --inputs 10000
     python benchmarks/reliability/hostile.py --minutes 60     # new inputs each time
@@ -6,8 +6,8 @@
 
 Each input is one of the files that the package reads, with a seeded fault: in its bytes, or in what
 its JSON or msgpack says. It must load and compute finite vectors, or end in one error of ours that
-names the file (or the setting of a config), and nothing may be written elsewhere. What fails is
-printed with its seed.
+names the file (or the setting of a config), and nothing may be written elsewhere. Those of the kind
+"shapes" are in shapes.py. What fails is printed with its seed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow
+import shapes
 import spacy
 import srsly
 import torch
@@ -40,10 +42,12 @@ from pyarrow import parquet
 from spacy.tokens import DocBin
 
 import spacy_elmo
+from spacy_elmo.bilm.kernel.library import open_library
 from spacy_elmo.cli import app
 
 MEGABYTES, SECONDS, CHUNK = 700, 20, 8  # oneDNN keeps some memory of each biLM that it computes
 SOUND = -1  # the seed without damage
+FINE = "loaded", "equal"
 TEXT = "The bank of the river .\nA bank with money .\nNobody answered .\n" * 5
 OUTSIDE = "../../outside"
 VALUES: list[Any] = [
@@ -259,7 +263,7 @@ def contents(room: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in files}
 
 
-def run_inputs(target: Target, room: Path, seeds: Sequence[int]) -> Iterator[tuple[int, str]]:
+def run_inputs(attack: Callable[[int], str], seeds: Sequence[int]) -> Iterator[tuple[int, str]]:
     """The outcome of each seed, whatever happens to the children."""
     done = 0
     while done < len(seeds):
@@ -273,7 +277,7 @@ def run_inputs(target: Target, room: Path, seeds: Sequence[int]) -> Iterator[tup
             resource.setrlimit(resource.RLIMIT_AS, (used + MEGABYTES * 2**20,) * 2)
             for seed in rest:
                 signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of computing: others may be busy
-                outcome = attack(target, room, seed).replace("\n", " ")[:500]
+                outcome = attack(seed).replace("\n", " ")[:500]
                 os.write(writing, f"{outcome}\n".encode("utf-8", "replace"))
             os._exit(0)
         os.close(writing)
@@ -288,9 +292,9 @@ def run_inputs(target: Target, room: Path, seeds: Sequence[int]) -> Iterator[tup
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--inputs", type=int, default=1000, help="of each kind of file")
+    parser.add_argument("--inputs", type=int, default=1000, help="of each kind")
     parser.add_argument("--seed", type=int, default=0, help="of the first input")
-    parser.add_argument("--only", nargs="+", metavar="KIND", help="of file")
+    parser.add_argument("--only", nargs="+", metavar="KIND", help="of file, or shapes")
     parser.add_argument("--minutes", type=float, help="instead of --inputs, with seeds of the time")
     args = parser.parse_args()
     torch.set_num_threads(1)  # threads do not survive a fork
@@ -300,12 +304,17 @@ def main() -> None:
         first, inputs = time.time_ns() // 10**9, CHUNK
     counts: Counter[tuple[str, str]] = Counter()
     with tempfile.TemporaryDirectory() as folder:
-        targets = make_targets(Path(folder, "sound"))
-        names = args.only or list(targets)
+        attacks = {
+            name: partial(attack, target, Path(folder, "room"))
+            for name, target in make_targets(Path(folder, "sound")).items()
+        }
+        if open_library()[0] is not None:
+            attacks["shapes"] = shapes.attack
+        names = args.only or list(attacks)
         blocks = [(name, [SOUND, *range(first, first + inputs)]) for name in names]
         for name, seeds in blocks:
-            for seed, outcome in run_inputs(targets[name], Path(folder, "room"), seeds):
-                is_fine = outcome == "loaded" or (seed != SOUND and outcome == "refused")
+            for seed, outcome in run_inputs(attacks[name], seeds):
+                is_fine = outcome in FINE or (seed != SOUND and outcome == "refused")
                 counts[name, outcome if is_fine else "failed"] += 1
                 if not is_fine:
                     bad += 1

@@ -215,12 +215,25 @@ def test_sizes_are_checked_before_each_call(wrong: Callable) -> None:
         lstm(*(wrong(*given)[:1]), Packing([3, 2]), *(wrong(*given)[1:]))
 
 
+@pytest.mark.parametrize("sizes", [[], [2, 3], [2, 2, 2, -1], [1, 4], [3, 2], [2, 2, 1, 0]])
+def test_packings_are_checked_before_each_call(sizes: list[int]) -> None:
+    """Steps that do not fall would be written beyond the states."""
+    with torch.no_grad():
+        lstm = make_bilm("single").parts()[1][0]
+    packing = Packing([3, 2])
+    packing.batch_sizes = sizes
+    with pytest.raises(ValueError, match="steps of 2 sentences"):
+        lstm(torch.randn(2, 5, 12), packing, torch.randn(2, 2, 12), torch.randn(2, 2, 37))
+
+
 def test_characters_that_there_are_not() -> None:
     encoder = make_bilm("single").char_cnn
     with torch.no_grad():
         for wrong in (0, 262):
             with pytest.raises(ValueError, match="no embedding"):
                 KernelCharCNN(encoder, load_kernel())(torch.full((1, 5), wrong))
+        with pytest.raises(ValueError, match="int64"):
+            KernelCharCNN(encoder, load_kernel())(torch.ones(1, 5, dtype=torch.int32))
 
 
 def test_without_the_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

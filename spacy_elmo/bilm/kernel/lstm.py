@@ -47,12 +47,15 @@ class KernelLSTM:
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Read a packed batch; see `LSTMLayer.forward`."""
         (P, D), n, x = self.sizes, len(packing.sorted_indices), x.contiguous()
-        steps = np.array(packing.batch_sizes, dtype=np.int32)
+        sizes = packing.batch_sizes
+        if sizes[:1] != [n] or sizes[-1] < 1 or sizes != sorted(sizes, reverse=True):
+            raise ValueError(f"The steps of {n} sentences have the sizes {sizes[:9]}, not falling.")
         out, h, c = torch.empty_like(x), h0.contiguous().clone(), c0.contiguous().clone()
-        if x.shape != (2, steps.sum(), P) or h.shape != (2, n, P) or c.shape != (2, n, D):
+        if x.shape != (2, sum(sizes), P) or h.shape != (2, n, P) or c.shape != (2, n, D):
             raise ValueError(f"The inputs have the shape {tuple(x.shape)}, not that of the batch.")
         if any(each.dtype != torch.float32 for each in (x, h, c)):
             raise ValueError("The kernel reads float32.")
+        steps = np.array(sizes, dtype=np.int32)
         for d, struct in enumerate(self._structs):
             given = ctypes.byref(struct), len(steps), steps, x[d], h[d], c[d], out[d]
             self.kernel.call("lstm", *given)

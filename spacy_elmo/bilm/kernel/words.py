@@ -72,6 +72,8 @@ class KernelCharCNN:
     ) -> torch.Tensor:
         """Features ``(n_words, n_filters)`` of words by the tables' rows of their characters."""
         n_words, n_positions = rows.shape
+        if rows.dtype != torch.int64:
+            raise ValueError("The ids of characters are int64.")
         if n_words and not (rows.min() >= 0 and rows.max() < len(tables)):
             raise ValueError("A character has no embedding.")
         given = tables, self.bias
