@@ -10,6 +10,7 @@ from spacy.cli import app as spacy_app
 
 from .add import add_cli
 from .closed_output import Commands
+from .compare import compare_cli
 from .convert import convert_cli
 from .demo import demo_cli
 from .download import download_cli
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo_cli)
 app.command("add", context_settings=OVERRIDES)(add_cli)
+app.command("compare", context_settings=OVERRIDES)(compare_cli)
 app.command("info")(info_cli)
 app.command("download")(download_cli)
 app.command("encode")(encode_cli)

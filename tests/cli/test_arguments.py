@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from spacy.cli.init_config import init_config
 from typer.main import get_group
 
 from spacy_elmo.cli import app
@@ -20,6 +21,13 @@ TYPOS = {
     "add": [
         ("gone.cfg new.cfg", "Cannot read the config gone.cfg"),
         ("base.cfg text.txt", "'text.txt' already exists. Use --force"),
+    ],
+    "compare": [
+        ("gone.cfg", "Cannot read the config gone.cfg"),
+        ("tagger.cfg -w gone", "Cannot find the ELMo weights 'gone'"),
+        ("tagger.cfg -w weights", "no train data: found None"),
+        ("tagger.cfg --sizes 10,1e3", "--sizes is '10,1e3'"),
+        ("tagger.cfg -o out.doc", "'out.doc' cannot be a picture"),
     ],
     "info": [("gone", "Cannot find the ELMo weights 'gone'")],
     "download": [("gone", "Found ['gone']")],
@@ -112,6 +120,7 @@ def test_typos(tmp_path: Path) -> None:
     text = config_text(make_config(Path("text.txt"), Path("text.txt")))
     (tmp_path / "pretrain.cfg").write_text(text, encoding="utf-8")
     (tmp_path / "base.cfg").write_text('[nlp]\nlang = "en"\npipeline = []\n', encoding="utf-8")
+    init_config(lang="xx", pipeline=["tagger"]).to_disk(tmp_path / "tagger.cfg")
     (tmp_path / "log.jsonl").write_text('{"step": 1, "words": 40, "loss": 5.5}\n', encoding="utf-8")
     typos = [(command, *typo) for command, some in TYPOS.items() for typo in some]
     commands = json.dumps([[command, *given.split()] for command, given, _ in typos])
@@ -124,4 +133,6 @@ def test_typos(tmp_path: Path) -> None:
         code, said, new = json.loads(line)
         assert code == 1 and expected in " ".join(said.split()), (command, given, said)
         assert not HEAVY & {*new}, (command, given)
-    assert not {path.name for path in tmp_path.iterdir()} & {"out", "out.npy.parts", "out.cfg"}
+    assert not {path.name for path in tmp_path.iterdir()} & {
+        "out", "out.npy.parts", "out.cfg", "comparison"
+    }  # fmt: skip

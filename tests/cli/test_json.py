@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from spacy.cli.init_config import init_config
+from spacy.tokens import DocBin
 from typer.main import get_group
 
 from spacy_elmo.cli import app
@@ -16,7 +18,7 @@ from spacy_elmo.cli.options import print_json
 from spacy_elmo.util import progress
 
 from ..pipeline.helpers import write_language_model
-from ..pipeline.learning import started
+from ..pipeline.learning import make_examples, started
 from ..pretraining.helpers import PROSE, config_text, make_config
 from ..threads import one_thread  # noqa: F401
 from . import helpers
@@ -25,6 +27,11 @@ from . import helpers
 WITHOUT = {"add", "demo", "init-config"}
 # What each command is given, a file that is missing instead, and the names in its JSON.
 COMMANDS = {
+    "compare": (
+        "{tagger} -w {weights} --seeds 1 --keep {out} --paths.train {docs} --paths.dev {docs}",
+        "gone --keep {out}",
+        "comparisons keep seeds",
+    ),
     "info": ("{weights}", "gone", "weights parameters vectors architecture language#model card"),
     "download": ("", "gone", "cache downloaded published"),
     "encode": ("{text} {out}.npy -w {weights}", "gone {out}.npy", "output rows vectors"),
@@ -64,11 +71,17 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     weights = write_language_model(folder / "weights", [*PROSE.split(), "was", "."])
     nlp, *_ = started(weights, steps=1)  # trains its mix
     nlp.to_disk(folder / "pipeline")
+    tagger = init_config(lang="xx", pipeline=["tagger"])
+    tagger["training"]["max_steps"] = 1
+    tagger.to_disk(folder / "tagger.cfg")
+    examples = make_examples(nlp)
+    DocBin(docs=[example.reference for example in examples]).to_disk(folder / "docs.spacy")
     (folder / "config.cfg").write_text(config_text(make_config()), encoding="utf-8")
     (folder / "log.jsonl").write_text('{"step": 1, "words": 40, "loss": 5.5}\n', encoding="utf-8")
     helpers.succeed("tokenize", text, folder / "shards")
     names = ("weights", "pipeline", "shards")
-    files = {"text": text, "config": folder / "config.cfg", "log": folder / "log.jsonl"}
+    files = {"tagger": folder / "tagger.cfg", "docs": folder / "docs.spacy"}
+    files |= {"text": text, "config": folder / "config.cfg", "log": folder / "log.jsonl"}
     return {**files, **{name: folder / name for name in names}}
 
 

@@ -21,6 +21,7 @@ ARROWS: dict[str, set[str]] = {
     "text": {"weights", "util"},
     "lm": {"weights", "bilm", "util"},
     "pipeline": {"text", "lm", "weights", "bilm", "util"},
+    "compare": {"pipeline", "text", "lm", "weights", "bilm", "util"},
     "pretraining": {"text", "lm", "weights", "bilm", "util"},
     "encoding": {"pipeline", "text", "lm", "weights", "bilm", "util"},
     "senses": {"encoding", "pipeline", "text", "lm", "weights", "bilm", "util"},

@@ -1,0 +1,180 @@
+"""``python -m spacy elmo compare``: what ELMo gains and costs, on one's own data."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from spacy.cli._util import import_code, parse_config_overrides
+from wasabi import msg
+
+from . import options
+
+if TYPE_CHECKING:
+    from thinc.api import Config
+
+    from ..compare.arms import Training
+
+WIDTH = 96  # of a sentence that is printed
+VERBS = {"mended": ("mends", "without"), "broken": ("breaks", "with")}
+
+
+def compare_cli(
+    ctx: typer.Context,
+    config: Annotated[Path, typer.Argument(help="Config of spaCy without ELMo", metavar="CONFIG")],
+    weights: Annotated[list[str] | None, typer.Option("--weights", "-w", help="Name or directory of a biLM; several, each after --weights, are compared (default: en_sm)")] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How often each is trained, with the seeds 0, 1, …")] = 3,
+    sizes: Annotated[str, typer.Option("--sizes", help="Numbers of training Docs, such as 100,500,all: a sample of the training set for each seed")] = "all",
+    keep: Annotated[Path, typer.Option("--keep", help="Directory for the trained pipelines and what was measured; what it has already is not trained again", file_okay=False)] = Path("comparison"),
+    output: options.Picture = None,
+    code: options.Code = None,
+    gpu_id: options.GpuId = -1,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:  # fmt: skip
+    """
+    Train a config without and with ELMo, and compare both on the dev set.
+
+    Give the data as to `spacy train`: `--paths.train train.spacy --paths.dev dev.spacy`; all other
+    settings can be given as well. ELMo is put into the config as by `elmo add`; seeds, steps and
+    patience are the same. The dev set chooses the best steps of each training and measures
+    them, so every score is one of the dev set.
+
+    The interval of a difference is that of 95 % of 1,000 draws of Docs and seeds, with replacement
+    (a bootstrap); where it includes zero, the difference may be chance. `errors` is the share
+    of the errors that ELMo removes. An example is right by all seeds of one, and wrong by all of
+    the other. Ctrl-C stops; the same command goes on with the training that was stopped.
+    """
+    from spacy.util import load_config
+
+    from ..compare.arms import make_arms
+    from ..util.files import reading
+    from ..util.optional_imports import require_extra
+    from ..viz.figure import check_output
+
+    try:
+        with options.report_errors("Cannot compare", as_json=as_json):
+            check_output(output)
+            if output is not None:
+                require_extra("matplotlib", "viz", "pictures are drawn by matplotlib", str(output))
+            import_code(code)
+            chosen = parse_sizes(sizes)
+            with reading("the config", str(config)):
+                base = load_config(config, parse_config_overrides(ctx.args))
+            arms = make_arms(base, weights or ["en_sm"])
+            found = train_all(arms, chosen, seeds, keep, gpu_id, quiet)
+            if output is not None:
+                draw(found, output)
+    except KeyboardInterrupt:
+        msg.warn("Stopped. The same command goes on from here.")
+        raise typer.Exit(130) from None
+    if as_json:
+        written = {} if output is None else {"output": str(output)}
+        options.print_json(written | {"keep": str(keep), "seeds": seeds, "comparisons": found})
+        return
+    for each in found:
+        print_comparison(each, seeds)
+    if not quiet:
+        msg.text(f"The trained pipelines are in {keep}.")
+        if output is not None:
+            msg.good("Drew the scores", str(output))
+
+
+def parse_sizes(sizes: str) -> list[int]:
+    """Numbers of Docs; 0 for all.
+
+    Raises:
+        ValueError: one of them is none.
+    """
+    parts = [part.strip() for part in sizes.split(",")]
+    if not all(part == "all" or (part.isdecimal() and int(part)) for part in parts):
+        raise ValueError(f"--sizes is '{sizes}'. Give numbers of Docs, such as 100,500,all.")
+    return sorted({0 if part == "all" else int(part) for part in parts}, key=lambda n: (not n, n))
+
+
+def train_all(
+    arms: dict[str, Config], sizes: list[int], n_seeds: int, keep: Path, gpu_id: int, quiet: bool
+) -> list[dict[str, Any]]:
+    """Train what is not trained yet, and compare each biLM with the config without ELMo."""
+    import spacy
+
+    from ..compare.arms import WITHOUT, plan
+    from ..compare.report import compare
+    from ..compare.training import run
+    from ..util.progress import ProgressBar
+
+    if gpu_id >= 0:
+        spacy.require_gpu(gpu_id)
+    trainings = list(plan(arms, sizes, n_seeds, keep.resolve()))
+    steps = int(arms[WITHOUT]["training"]["max_steps"])  # 0: as many as patience allows
+    done = steps * sum(training.folder.exists() for training in trainings)
+    results = []
+    with ProgressBar("steps", steps * len(trainings) or None, done, quiet) as bar:
+        for number, training in enumerate(trainings, 1):
+            is_done, before = training.folder.exists(), bar.n
+            bar.set_postfix_str(f"{number} of {len(trainings)}: {training}")
+            results.append((training, run(training, gpu_id, bar.update)))
+            if steps and not is_done:
+                bar.update(before + steps - bar.n)  # with the steps that patience has saved
+
+    def of(arm: str, size: int) -> list[tuple[Training, dict[str, Any]]]:
+        return [each for each in results if (each[0].arm, each[0].size) == (arm, size)]
+
+    every = dict.fromkeys((t.size, t.arm) for t in trainings if t.arm != WITHOUT)
+    return [compare(of(WITHOUT, size), of(arm, size)) for size, arm in every]
+
+
+def print_comparison(found: dict[str, Any], n_seeds: int) -> None:
+    """Tables of scores and costs, examples, and the verdict."""
+    from ..viz.figure import cut
+
+    docs = "" if found["docs"] is None else f", {found['docs']:,} training Docs"
+    msg.divider(f"Without ELMo, and with {found['weights']}{docs}")
+    rows = [
+        (
+            f"dev {score}", f"{100 * each['without']:.2f}", f"{100 * each['with']:.2f}",
+            f"{100 * each['difference']:+.2f}",
+            "{:+.2f} to {:+.2f}".format(*(100 * end for end in each["interval"])),
+            "–" if each["error_reduction"] is None else f"{-each['error_reduction']:+.0%}",
+        )
+        for score, each in found["scores"].items()
+    ]  # fmt: skip
+    seeds = f"mean of {n_seeds} seeds" if n_seeds > 1 else "one seed"
+    header = (seeds, "without", "with", "difference", "95 % interval", "errors")
+    msg.table(rows, header=header, divider=True, aligns=["l", *"rrrrr"])
+    seconds, speeds, sizes = (each.values() for each in found["costs"].values())
+    costs = [
+        ("a training takes", *(f"{s / 60:.1f} min" if s > 100 else f"{s:.0f} s" for s in seconds)),
+        ("words a second, dev", *(f"{speed:,.0f}" for speed in speeds)),
+        ("MB on disk", *(f"{size:.1f}" for size in sizes)),
+    ]
+    msg.table(costs, header=("cost", "without", "with"), divider=True, aligns=["l", *"rr"])
+    for kind, changes in found["examples"].items():
+        for change, (verb, arm) in VERBS.items():
+            each = changes[change]
+            print(f"dev {kind} that ELMo {verb}, by each seed: {each['count']:,}")
+            for sentence in each["sentences"]:
+                print(f"  {cut(sentence['text'], WIDTH)}")
+                print(f"      {sentence['right']} ({arm} ELMo: {sentence['wrong']})")
+            print()
+    (msg.good if "ELMo helps" in found["verdict"] else msg.warn)(found["verdict"])
+
+
+def draw(comparisons: list[dict[str, Any]], output: Path) -> None:
+    """Bars of each score; curves if there are several sizes."""
+    from ..viz.scores import draw_bars, draw_curves
+
+    panels: dict[str, dict[str, dict[float, list[float]]]] = defaultdict(lambda: defaultdict(dict))
+    for each in comparisons:
+        for score, values in each["scores"].items():
+            for arm, model in (("without", "without ELMo"), ("with", each["weights"])):
+                seeds = [100 * value for value in values["seeds"][arm]]
+                panels[score][model][each["docs"] or 0] = seeds
+    title = "Scores on the dev set"
+    if len({each["docs"] for each in comparisons}) > 1:
+        draw_curves(panels, title, "training Docs", output)
+    else:
+        bars = {s: {m: [*by.values()].pop() for m, by in p.items()} for s, p in panels.items()}
+        draw_bars(bars, title, output)

@@ -1,0 +1,128 @@
+"""What a pipeline answers about each token, arc or span of a Doc: what spaCy's scores count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+ATTRIBUTES = {"tag": "tag_", "pos": "pos_", "lemma": "lemma_", "morph": "morph"}
+ANNOTATED = {"ents": "ENT_IOB", "sents": "SENT_START"}
+IGNORED = ("p", "punct")  # labels of arcs, as spaCy's parser scores them
+CONTEXT = 6  # tokens beside the one that an answer is about
+ROOT = "root"
+
+Place = tuple[
+    Any, ...
+]  # the first token in the reference and the end; then what tells places apart
+Answers = dict[Place, tuple[Any, Any]]  # what is right, and what was predicted; None: nothing
+
+
+def find_answers(score: str, example: Example) -> Answers | None:
+    """All answers that a score of spaCy's counts, right or wrong; None if it is no sum of them.
+
+    Args:
+        score: its name, such as ``"tag_acc"``, ``"dep_las"``, ``"ents_f"``, ``"spans_sc_p"``.
+        example: a predicted Doc, and its reference.
+    """
+    kind, _, measure = score.rpartition("_")
+    if kind in ATTRIBUTES and measure == "acc":
+        gold, found = find_values(example, ATTRIBUTES[kind])
+    elif kind == "dep" and measure in ("uas", "las"):
+        gold, found = find_arcs(example, measure == "las")
+    elif (kind in ("ents", "sents") or kind.startswith("spans_")) and measure in ("p", "r", "f"):
+        gold, found = find_spans(example, kind)
+    else:
+        return None
+    return {place: (gold.get(place), found.get(place)) for place in {**gold, **found}}
+
+
+def count(answers: Answers) -> tuple[int, int, int]:
+    """True positives, false positives and false negatives."""
+    right = sum(gold == found for gold, found in answers.values())
+    predicted = sum(found is not None for _, found in answers.values())
+    return right, predicted - right, sum(gold is not None for gold, _ in answers.values()) - right
+
+
+def find_values(example: Example, attribute: str) -> tuple[dict[Place, str], dict[Place, str]]:
+    """Of an attribute of tokens; where the reference has none, what was predicted is left out."""
+    gold, found, places = dict[Place, str](), dict[Place, str](), alignment(example)
+    for token in example.reference:
+        if token.has_morph() if attribute == "morph" else getattr(token, attribute):
+            gold[token.i, token.i + 1] = str(getattr(token, attribute))
+    for j, i in places.items():
+        if (i, i + 1) in gold:
+            found[i, i + 1] = str(getattr(example.predicted[j], attribute))
+    return gold, found
+
+
+def find_arcs(example: Example, is_labelled: bool) -> tuple[dict[Place, Any], dict[Place, Any]]:
+    """The head of each token, and the label of the arc; but for punctuation."""
+    gold, found, places = dict[Place, Any](), dict[Place, Any](), alignment(example)
+    for token in example.reference:
+        if token.dep and token.dep_.lower() not in IGNORED:
+            gold[token.i, token.i + 1] = token.head.i, token.dep_.lower() * is_labelled
+    for token in example.predicted:
+        i, label = places.get(token.i, -1 - token.i), token.dep_.lower()
+        is_missing = i >= 0 and not example.reference[i].dep
+        if not (token.is_space or is_missing or label in IGNORED):
+            found[i, i + 1] = places.get(token.head.i), label * is_labelled
+    return gold, found
+
+
+def find_spans(example: Example, kind: str) -> tuple[dict[Place, str], dict[Place, str]]:
+    """The labels of entities, of sentences (none), or of the spans of a group."""
+
+    def read(doc: Doc) -> list[Span]:
+        if kind in ANNOTATED:
+            return list(getattr(doc, kind)) if doc.has_annotation(ANNOTATED[kind]) else []
+        return list(doc.spans.get(kind.partition("_")[2], ()))
+
+    def labels(spans: Iterable[Span]) -> dict[Place, str]:
+        return {(span.start, span.end, span.label_): span.label_ or kind for span in spans}
+
+    reference = example.reference
+    if kind in ANNOTATED and not reference.has_annotation(ANNOTATED[kind]):
+        return {}, {}
+    aligned = example.get_aligned_spans_x2y(read(example.predicted), kind not in ANNOTATED)
+    return labels(read(reference)), labels(aligned)
+
+
+def find_classes(example: Example) -> Answers:
+    """The classes of a text: those of 0.5 or more; of exclusive ones the highest."""
+
+    def highest(cats: dict[str, float]) -> str:
+        if abs(sum(cats.values()) - 1) < 1e-3:
+            return max(cats, key=cats.__getitem__)
+        return ", ".join(sorted(name for name, score in cats.items() if score >= 0.5)) or "none"
+
+    reference = example.reference
+    return {(0, len(reference)): (highest(reference.cats), highest(example.predicted.cats))}
+
+
+def alignment(example: Example) -> dict[int, int]:
+    """The token of the reference for each predicted one that is exactly one there."""
+    x2y = example.alignment.x2y
+    tokens = [token.i for token in example.predicted if not token.is_space]
+    return {i: int(x2y[i][0]) for i in tokens if x2y.lengths[i] == 1}
+
+
+def show(value: Any, doc: Doc, place: Place) -> str:
+    """An answer in words; of an arc, its label and the head; empty: nothing."""
+    if not isinstance(value, tuple):
+        return value or ""
+    head, label = value
+    if head in (None, place[0]):
+        return label or ROOT
+    return f"{label} of “{doc[head].text}”".strip()
+
+
+def around(doc: Doc, place: Place) -> str:
+    """The tokens of a place in brackets, with some of the text around them."""
+    start, end = place[:2]
+    if end - start == len(doc):
+        return doc.text
+    left, right = doc[max(0, start - CONTEXT) : start], doc[end : end + CONTEXT]
+    return f"{left.text_with_ws}[{doc[start:end].text}]{doc[end - 1].whitespace_}{right.text}"

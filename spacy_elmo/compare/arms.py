@@ -1,0 +1,124 @@
+"""What is compared: a config without ELMo, and with that of some biLMs."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import spacy
+from spacy.tokens import Doc, DocBin
+from spacy.training.corpus import walk_corpus
+from spacy.util import copy_config
+from thinc.api import Config
+
+from ..pipeline.add import blocks
+from ..pipeline.add.add_elmo import add_elmo, fill
+from ..weights.find import find_weights
+
+WITHOUT = "without"
+
+
+class Training(NamedTuple):
+    """One training of one arm.
+
+    Attributes:
+        arm: `WITHOUT`, or the weights.
+        size: how many Docs it learns from; 0: all, and only that is compared.
+        seed: of all that is random, the sample of Docs too.
+        config: complete.
+        folder: of the trained pipeline and its results, which is there when they are complete.
+    """
+
+    arm: str
+    size: int
+    seed: int
+    config: Config
+    folder: Path
+
+    def __str__(self) -> str:
+        arm = "without ELMo" if self.arm == WITHOUT else f"with {self.arm}"
+        docs = f", {self.size:,} Docs" if self.size else ""
+        return f"{arm}{docs}, seed {self.seed}"
+
+
+def make_arms(base: Config, weights: Iterable[str]) -> dict[str, Config]:
+    """The configs to train.
+
+    Raises:
+        ValueError: the config has ELMo or a transformer already, or no component can learn from
+            ELMo; a file that it names for the training or the dev set is missing; or the weights
+            cannot be found.
+    """
+    arms = {name: add_elmo(base, weights=name) for name in weights}
+    plain = fill(base)
+    if blocks.ELMO & blocks.kinds_of(plain["components"]):
+        raise ValueError("The config has ELMo already. Give the one without it, or a copy of it.")
+    for split in ("train", "dev"):
+        path = corpus(plain.interpolate(), split).get("path", ".")
+        if not path or not Path(path).exists():
+            raise ValueError(f"There are no {split} data: found {path!r}. Set --paths.{split}.")
+    return {WITHOUT: plain, **arms}
+
+
+def corpus(config: Config, split: str) -> dict[str, Any]:
+    """The block of the training or the dev corpus."""
+    return blocks.get_block(config, tuple(config["training"][f"{split}_corpus"].split(".")))
+
+
+def plan(
+    arms: dict[str, Config], sizes: Sequence[int], n_seeds: int, folder: Path
+) -> Iterator[Training]:
+    """All trainings, seed by seed, in folders that are named after what they depend on.
+
+    Raises:
+        ValueError: there are fewer training Docs than one of the sizes, or they are not in .spacy
+            files.
+    """
+    docs = read_docs(arms[WITHOUT]) if any(sizes) else []
+    for size in sizes:
+        if size > len(docs):
+            raise ValueError(f"--sizes has {size:,}, but there are {len(docs):,} training Docs.")
+        for seed in range(n_seeds):
+            sample = folder / f"train-{size}-{seed}.spacy" if size else None
+            if sample is not None:
+                shuffled = random.Random(seed).sample(docs, len(docs))
+                folder.mkdir(parents=True, exist_ok=True)
+                DocBin(docs=shuffled[:size], store_user_data=True).to_disk(sample)
+            for arm, config in arms.items():
+                config = copy_config(config)
+                config["training"]["seed"] = seed
+                if sample is not None:
+                    corpus(config, "train")["path"] = str(sample)
+                plain = config.interpolate()
+                data = [Path(corpus(plain, s).get("path", "")) for s in ("train", "dev")]
+                name = re.sub(r"\W+", "-", arm).strip("-")
+                of = checksum(config, data, None if arm == WITHOUT else arm)
+                what = f"{name}-{size or 'all'}-{seed}-{of[:8]}"
+                yield Training(arm, size or len(docs), seed, config, folder / what)
+
+
+def read_docs(config: Config) -> list[Doc]:
+    """The training set, if it is in .spacy files.
+
+    Raises:
+        ValueError: it is not.
+    """
+    path = corpus(config.interpolate(), "train").get("path")
+    files, vocab = walk_corpus(path, ".spacy") if path else [], spacy.blank("xx").vocab
+    if not files:
+        raise ValueError("--sizes needs training data in .spacy files. Set --paths.train to them.")
+    return [doc for file in files for doc in DocBin().from_disk(file).get_docs(vocab)]
+
+
+def checksum(config: Config, data: Iterable[Path], weights: str | None) -> str:
+    """Of all that a training depends on: its config, its data, the biLM's weights."""
+    files = [file for path in data for file in (path, *sorted(path.rglob("*"))) if file.is_file()]
+    files += find_weights(weights).files() if weights is not None else []
+    found = sha256(config.to_str().encode())
+    for file in files:
+        found.update(file.read_bytes())
+    return found.hexdigest()

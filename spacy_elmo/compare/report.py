@@ -1,0 +1,118 @@
+"""What the trainings show: scores, costs, examples, and one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from statistics import mean
+from typing import Any
+
+import spacy
+from spacy.training import Example
+
+from .answers import Answers, around, find_answers, find_classes, show
+from .arms import Training
+from .bootstrap import interval
+from .training import MODEL, read_predicted
+
+SHOWN = 5  # sentences
+EXAMPLES: dict[str, tuple[str, Callable[[Example], Answers | None]]] = {
+    "tag_acc": ("tags", partial(find_answers, "tag_acc")),
+    "dep_las": ("arcs", partial(find_answers, "dep_las")),
+    "ents_f": ("entities", partial(find_answers, "ents_f")),
+    "cats_score": ("texts", find_classes),
+}
+COSTS = ("seconds", "words_per_second", "mb")
+
+Results = Sequence[tuple[Training, dict[str, Any]]]
+
+
+def compare(plain: Results, elmo: Results) -> dict[str, Any]:
+    """Compare trainings without ELMo and with it, which differ in nothing else.
+
+    Args:
+        plain, elmo: trainings and what they have measured, one of each seed.
+
+    Returns:
+        ``scores``, ``costs`` and ``examples`` by name; and a ``verdict``.
+
+    Raises:
+        ValueError: there is no score.
+    """
+    both = [[result for _, result in results] for results in (plain, elmo)]
+    names = [n for n in both[0][0]["scores"] if all(n in r["scores"] for rs in both for r in rs)]
+    if not names:
+        raise ValueError("The dev set has no annotations that the scores of the config measure.")
+    scores = {}
+    for name in names:
+        without, with_elmo = (mean(r["scores"][name] for r in results) for results in both)
+        scores[name] = {
+            "without": without,
+            "with": with_elmo,
+            "difference": with_elmo - without,
+            "interval": interval(*([r["draws"][name] for r in results] for results in both)),
+            "seeds": by_arm([r["scores"][name] for r in rs] for rs in both),
+            "error_reduction": (with_elmo - without) / (1 - without) if without < 1 else None,
+        }
+    return {
+        "weights": elmo[0][0].arm,
+        "docs": elmo[0][0].size or None,
+        "scores": scores,
+        "costs": {cost: by_arm(mean(r[cost] for r in rs) for rs in both) for cost in COSTS},
+        "examples": find_examples(plain, elmo, names),
+        "verdict": give_verdict({name: each["interval"] for name, each in scores.items()}),
+    }
+
+
+def by_arm(values: Iterable[Any]) -> dict[str, Any]:
+    return dict(zip(("without", "with"), values, strict=True))
+
+
+def give_verdict(intervals: dict[str, tuple[float, float]]) -> str:
+    """One sentence about the intervals of the differences."""
+    raised = [name for name, (low, _) in intervals.items() if low > 0]
+    lowered = [name for name, (_, high) in intervals.items() if high < 0]
+    unsure = ", ".join(name for name in intervals if name not in raised + lowered)
+    said = [f"it raises {', '.join(raised)}"] * bool(raised)
+    said += [f"it lowers {', '.join(lowered)}"] * bool(lowered)
+    said += [f"the interval of {unsure} includes zero"] * bool(unsure)
+    return f"ELMo {'helps' if raised else 'does not help'} here: {'; '.join(said)} (dev)."
+
+
+def find_examples(plain: Results, elmo: Results, names: Sequence[str]) -> dict[str, Any]:
+    """The answers that are wrong by all seeds of one arm, and right by all of the other.
+
+    Returns:
+        By the kind of answers, how many are ``mended`` and ``broken`` by ELMo, and of each some
+        ``sentences`` with the right and the wrong answer.
+    """
+    nlp = spacy.load(plain[0][0].folder / MODEL, exclude=["elmo"])
+    arms = [[read_predicted(training, nlp) for training, _ in each] for each in (plain, elmo)]
+    found: dict[str, Any] = {}
+    for kind, find in (EXAMPLES[name] for name in names if name in EXAMPLES):
+        found[kind] = {}
+        without, with_elmo = ([[find(e) or {} for e in each] for each in arm] for arm in arms)
+        for what, bad, good in (("mended", without, with_elmo), ("broken", with_elmo, without)):
+            errors = [
+                (i, place, answer)
+                for i in range(len(arms[0][0]))
+                for place, answer in bad[0][i].items()
+                if place[0] >= 0
+                and all(is_wrong(each[i], place) for each in bad)
+                and not any(is_wrong(each[i], place) for each in good)
+            ]
+            one_each = list({i: error for error in reversed(errors) for i in [error[0]]}.values())
+            every = max(1, len(one_each) // SHOWN)
+            found[kind][what] = {"count": len(errors), "sentences": []}
+            for i, place, answer in one_each[::-1][::every][:SHOWN]:
+                doc = arms[0][0][i].reference
+                nothing = "punct" if kind == "arcs" else "nothing"  # whose arcs are not scored
+                right, wrong = (show(each, doc, place) or nothing for each in answer)
+                sentence = {"text": around(doc, place), "right": right, "wrong": wrong}
+                found[kind][what]["sentences"].append(sentence)
+    return found
+
+
+def is_wrong(answers: Answers, place: Any) -> bool:
+    gold, predicted = answers.get(place, (None, None))
+    return gold != predicted

@@ -1,0 +1,92 @@
+"""Scores of several models: bars, and curves by the number of labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from .figure import COLOURS, MARKERS, in_style, new_figure, save_figure
+
+BAR = 0.8  # of the distance between two scores, for all of its bars
+
+Bars = dict[str, dict[str, list[float]]]  # of all seeds, by score and model
+Points = dict[float, list[float]]  # scores of all seeds by size
+
+
+@in_style()
+def draw_bars(scores: Bars, title: str = "Scores", output: str | Path | None = None) -> Any:
+    """A bar for each model, with the range of its seeds, in a group for each score.
+
+    Args:
+        scores: in percent; each has the same models.
+        title: of the figure.
+        output: a file to write, too.
+    """
+    models = list(next(iter(scores.values())))
+    figure, axes = new_figure(title, 1.2 + 0.4 * len(models) * len(scores))
+    width = BAR / len(models)
+    for number, model in enumerate(models):
+        places = [place + width * (number - (len(models) - 1) / 2) for place in range(len(scores))]
+        means, ranges = means_and_ranges([each[model] for each in scores.values()])
+        colour, errors = COLOURS[(number + 4) % 5], ranges if any(map(any, ranges)) else None
+        bars = axes.barh(places, means, 0.95 * width, xerr=errors, label=model, color=colour)
+        axes.bar_label(bars, fmt="%.1f", padding=4)
+    axes.set_yticks(range(len(scores)), list(scores))
+    axes.set(xlim=(0, 110), xticks=[])
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    axes.invert_yaxis()
+    figure.legend(loc="outside lower left", frameon=False, ncols=min(3, len(models)))
+    return save_figure(figure, output)
+
+
+@in_style()
+def draw_curves(
+    panels: dict[str, dict[str, Points]],
+    title: str = "Scores",
+    x: str = "share of the labels in percent",
+    output: str | Path | None = None,
+) -> Any:
+    """Learning curves: a line through the means of each model, with the range of its seeds; sizes
+    on a log scale.
+
+    Args:
+        panels: by score and model.
+        title: of the figure.
+        x: what the sizes are.
+        output: a file to write, too.
+
+    Raises:
+        ValueError: there are fewer than two sizes.
+    """
+    sizes = sorted({size for p in panels.values() for points in p.values() for size in points})
+    if len(sizes) < 2:
+        raise ValueError("Curves need results of two sizes or more, such as 10% and all.")
+    models = list(next(iter(panels.values())))
+    height = 0.8 + 0.26 * len(models) + (3.4 if len(panels) == 1 else 2.2 * len(panels))
+    figure, grid = new_figure(title, height, nrows=len(panels), sharex=True, squeeze=False)
+    for axes, (name, panel) in zip(grid[:, 0], panels.items(), strict=True):
+        for number, (model, points) in enumerate(panel.items()):
+            own = sorted(points)
+            means, ranges = means_and_ranges([points[size] for size in own])
+            axes.errorbar(
+                own, means, ranges, color=COLOURS[number % len(COLOURS)],
+                marker=MARKERS[number % len(MARKERS)], label=model,
+            )  # fmt: skip
+        title = name if len(panels) > 1 else ""
+        axes.set(xscale="log", xlim=(sizes[0] / 1.2, sizes[-1] * 1.2), title=title)
+        axes.set_xticks(sizes, [f"{size:,g}" for size in sizes])
+        axes.minorticks_off()
+        axes.grid(True)
+    grid[-1, 0].set_xlabel(x)
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower left", frameon=False)
+    return save_figure(figure, output)
+
+
+def means_and_ranges(scores: list[list[float]]) -> tuple[list[float], list[list[float]]]:
+    """The mean of each list, and how far its extremes are below and above it."""
+    means = [mean(each) for each in scores]
+    below = [m - min(each) for m, each in zip(means, scores, strict=True)]
+    above = [max(each) - m for m, each in zip(means, scores, strict=True)]
+    return means, [below, above]
