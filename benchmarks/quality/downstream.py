@@ -51,7 +51,6 @@ from arms import (
     load_pretrained,
     make_nlp,
 )
-from curves import Points, draw_curves
 from results import Results, fingerprint
 from spacy.language import Language
 from spacy.training.loop import train_while_improving
@@ -62,6 +61,7 @@ from thinc.api import Adam
 from spacy_elmo import mixes
 from spacy_elmo.pipeline.mixes import Mix
 from spacy_elmo.viz import draw_mixes
+from spacy_elmo.viz.scores import Points, draw_curves
 
 PART = "tasks"  # of the results
 DROPOUT = 0.1  # of the task's own layers
@@ -193,7 +193,7 @@ def draw_learning(results: list[dict[str, Any]], task: str, picture: Path) -> No
         if result["task"] == task and isinstance(size := result["size"], str):
             share = 100.0 if size == "all" else float(size.rstrip("%"))
             arms.setdefault(result["arm"], {}).setdefault(share, []).append(result["score"])
-    draw_curves(arms, f"{task}: {TASKS[task].score}", picture)
+    draw_curves({task: arms}, f"{task}: {TASKS[task].score}", output=picture)
 
 
 def learned(results: list[dict[str, Any]]) -> dict[str, list[Mix]]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import typer
 from datasets import TASKS, present
 
-from spacy_elmo.viz.figure import COLOURS, in_style, new_figure, save_figure
+from spacy_elmo.viz.scores import draw_bars
 
 # The score of a task in spaCy's metrics, and its name.
 MEASURES = {
@@ -18,7 +18,6 @@ MEASURES = {
     "ner": ("ents_f", "entity F1"),
     "textcat": ("cats_micro_f", "accuracy"),
 }
-BAR = 0.38  # of the distance between two tasks
 
 
 class Score(NamedTuple):
@@ -40,7 +39,11 @@ def main(run: Path, tasks: str = ",".join(TASKS)) -> None:
     scores = [read_score(run, task) for task in present(run, tasks)]
     table = make_table(scores)
     (run / "scores.md").write_text(table, encoding="utf-8")
-    draw_scores(scores, run / "scores.svg")
+    bars = {
+        f"{s.task}\n{s.measure}": {"without": [100 * s.plain], "ELMo": [100 * s.elmo]}
+        for s in scores
+    }
+    draw_bars(bars, "Scores on the test sets", run / "scores.svg")
     print(table)
 
 
@@ -60,24 +63,6 @@ def make_table(scores: list[Score]) -> str:
         for s in scores
     ]
     return "\n".join(lines) + "\n"
-
-
-@in_style()
-def draw_scores(scores: list[Score], output: Path) -> None:
-    """Two bars for each task."""
-    figure, axes = new_figure("Scores on the test sets", 1.2 + 0.8 * len(scores))
-    for offset, name, colour in ((-BAR / 2, "without", COLOURS[4]), (BAR / 2, "ELMo", COLOURS[0])):
-        values = [100 * (score.elmo if name == "ELMo" else score.plain) for score in scores]
-        places = [number + offset for number in range(len(scores))]
-        bars = axes.barh(places, values, BAR, label=name, color=colour)
-        axes.bar_label(bars, fmt="%.1f", padding=4)
-    axes.set_yticks(range(len(scores)), [f"{score.task}\n{score.measure}" for score in scores])
-    axes.set(xlim=(0, 110), xticks=[])
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    axes.invert_yaxis()
-    figure.legend(loc="outside lower left", frameon=False, ncols=2)
-    save_figure(figure, output)
 
 
 if __name__ == "__main__":

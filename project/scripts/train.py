@@ -8,7 +8,6 @@ steps, in gold sentences and words.
 
 from __future__ import annotations
 
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from wasabi import msg
 
 from spacy_elmo import add_elmo
 from spacy_elmo.cli.options import report_errors
-from spacy_elmo.weights.find import find_weights
+from spacy_elmo.compare.arms import checksum
 
 RECIPES = {"tagger": "tagger_parser", "parser": "tagger_parser", "ner": "ner", "textcat": "textcat"}
 ARMS = ("elmo", "plain")  # with ELMo and without it
@@ -71,15 +70,16 @@ def main(
             out.mkdir(parents=True, exist_ok=True)
             # spaCy writes model-last from the first evaluation on, so it does not show the end.
             path, finished = out / "config.cfg", out / "finished.txt"
-            checksum = checksum_of(config, weights if arm == "elmo" else None)
-            if finished.exists() and finished.read_text("utf-8") == checksum:
+            data = [Path(config["paths"][split]) for split in ("train", "dev")]
+            found = checksum(config, data, weights if arm == "elmo" else None)
+            if finished.exists() and finished.read_text("utf-8") == found:
                 msg.info(f"{out} is trained already")
                 continue
             finished.unlink(missing_ok=True)
             msg.divider(f"{task}, {'with ELMo' if arm == 'elmo' else 'without ELMo'}")
             config.to_disk(path)
             train(path, out, use_gpu=gpu_id)
-            finished.write_text(checksum, encoding="utf-8")
+            finished.write_text(found, encoding="utf-8")
 
 
 def for_few(size: Size, train: Path) -> Size:
@@ -87,16 +87,6 @@ def for_few(size: Size, train: Path) -> Size:
     of a move is frequent enough, spaCy cannot train it."""
     most = max(1, len(DocBin().from_disk(train)) // DOCS_PER_LABEL)
     return size._replace(min_action_freq=min(size.min_action_freq, most))
-
-
-def checksum_of(config: Config, weights: str | None) -> str:
-    """Of all that a training depends on: its config, its data, the biLM's weights."""
-    files = [Path(config["paths"][split]) for split in ("train", "dev")]
-    files += find_weights(weights).files() if weights is not None else []
-    checksum = sha256(config.to_str().encode())
-    for file in files:
-        checksum.update(file.read_bytes())
-    return checksum.hexdigest()
 
 
 def make_config(task: str, arm: str, size: Size) -> Config:

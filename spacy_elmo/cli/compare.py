@@ -42,10 +42,11 @@ def compare_cli(
     patience are the same. The dev set chooses the best steps of each training and measures
     them, so every score is one of the dev set.
 
-    The interval of a difference is that of 95 % of 1,000 draws of Docs and seeds, with replacement
-    (a bootstrap); where it includes zero, the difference may be chance. `errors` is the share
-    of the errors that ELMo removes. An example is right by all seeds of one, and wrong by all of
-    the other. Ctrl-C stops; the same command goes on with the training that was stopped.
+    The interval has 95% of the differences that 1,000 draws of dev Docs and seeds, with
+    replacement, give (a paired bootstrap); where it includes zero, the difference may be chance.
+    `errors` is how the number of errors changes. The sentences are those that every seed of one
+    side gets right and every seed of the other wrong. Ctrl-C stops; the same command goes on with
+    the training that was stopped.
     """
     from spacy.util import load_config
 
@@ -142,7 +143,7 @@ def print_comparison(found: dict[str, Any], n_seeds: int) -> None:
         for score, each in found["scores"].items()
     ]  # fmt: skip
     seeds = f"mean of {n_seeds} seeds" if n_seeds > 1 else "one seed"
-    header = (seeds, "without", "with", "difference", "95 % interval", "errors")
+    header = (seeds, "without", "with", "difference", "95% interval", "errors")
     msg.table(rows, header=header, divider=True, aligns=["l", *"rrrrr"])
     seconds, speeds, sizes = (each.values() for each in found["costs"].values())
     costs = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 from spacy.training import Example
@@ -12,7 +12,6 @@ ATTRIBUTES = {"tag": "tag_", "pos": "pos_", "lemma": "lemma_", "morph": "morph"}
 ANNOTATED = {"ents": "ENT_IOB", "sents": "SENT_START"}
 IGNORED = ("p", "punct")  # labels of arcs, as spaCy's parser scores them
 CONTEXT = 6  # tokens beside the one that an answer is about
-ROOT = "root"
 
 Place = tuple[
     Any, ...
@@ -24,7 +23,8 @@ def find_answers(score: str, example: Example) -> Answers | None:
     """All answers that a score of spaCy's counts, right or wrong; None if it is no sum of them.
 
     Args:
-        score: its name, such as ``"tag_acc"``, ``"dep_las"``, ``"ents_f"``, ``"spans_sc_p"``.
+        score: its name, such as ``"tag_acc"``, ``"dep_las"``, ``"ents_f"``, ``"spans_sc_p"``; or
+            ``"cats"`` for the classes of the text.
         example: a predicted Doc, and its reference.
     """
     kind, _, measure = score.rpartition("_")
@@ -34,6 +34,8 @@ def find_answers(score: str, example: Example) -> Answers | None:
         gold, found = find_arcs(example, measure == "las")
     elif (kind in ("ents", "sents") or kind.startswith("spans_")) and measure in ("p", "r", "f"):
         gold, found = find_spans(example, kind)
+    elif score == "cats":
+        gold, found = find_classes(example)
     else:
         return None
     return {place: (gold.get(place), found.get(place)) for place in {**gold, **found}}
@@ -90,16 +92,16 @@ def find_spans(example: Example, kind: str) -> tuple[dict[Place, str], dict[Plac
     return labels(read(reference)), labels(aligned)
 
 
-def find_classes(example: Example) -> Answers:
+def find_classes(example: Example) -> tuple[dict[Place, str], dict[Place, str]]:
     """The classes of a text: those of 0.5 or more; of exclusive ones the highest."""
 
-    def highest(cats: dict[str, float]) -> str:
-        if abs(sum(cats.values()) - 1) < 1e-3:
-            return max(cats, key=cats.__getitem__)
-        return ", ".join(sorted(name for name, score in cats.items() if score >= 0.5)) or "none"
+    def read(doc: Doc) -> dict[Place, str]:
+        chosen = sorted(name for name, score in doc.cats.items() if score >= 0.5)
+        if abs(sum(doc.cats.values()) - 1) < 1e-3:
+            chosen = [max(doc.cats, key=doc.cats.__getitem__)]
+        return {(0, len(example.reference)): ", ".join(chosen)}
 
-    reference = example.reference
-    return {(0, len(reference)): (highest(reference.cats), highest(example.predicted.cats))}
+    return read(example.reference), read(example.predicted)
 
 
 def alignment(example: Example) -> dict[int, int]:
@@ -109,14 +111,54 @@ def alignment(example: Example) -> dict[int, int]:
     return {i: int(x2y[i][0]) for i in tokens if x2y.lengths[i] == 1}
 
 
+class Error(NamedTuple):
+    """A wrong answer.
+
+    Attributes:
+        doc: which one of the Docs.
+        text: what it is about, in brackets, with some of the text around.
+        right, wrong: the answers.
+    """
+
+    doc: int
+    text: str
+    right: str
+    wrong: str
+
+    def words(self) -> dict[str, str]:
+        return {name: value for name, value in self._asdict().items() if name != "doc"}
+
+
+def find_errors(
+    bad: Sequence[Sequence[Answers]], good: Sequence[Sequence[Answers]], docs: Sequence[Doc]
+) -> list[Error]:
+    """The answers about Docs that are wrong in all of some predictions, and right in all of others.
+
+    Args:
+        bad, good: answers about each Doc, of one or more pipelines.
+        docs: the references.
+    """
+
+    def is_wrong(answers: Answers, place: Place) -> bool:
+        gold, predicted = answers.get(place, (None, None))
+        return gold != predicted
+
+    return [
+        Error(i, around(doc, place), *(show(value, doc, place) for value in both))
+        for i, doc in enumerate(docs)
+        for place, both in bad[0][i].items()
+        if place[0] >= 0
+        and all(is_wrong(each[i], place) for each in bad)
+        and not any(is_wrong(each[i], place) for each in good)
+    ]
+
+
 def show(value: Any, doc: Doc, place: Place) -> str:
-    """An answer in words; of an arc, its label and the head; empty: nothing."""
+    """An answer in words; of an arc, its label and the head."""
     if not isinstance(value, tuple):
-        return value or ""
+        return value or "–"
     head, label = value
-    if head in (None, place[0]):
-        return label or ROOT
-    return f"{label} of “{doc[head].text}”".strip()
+    return label if head in (None, place[0]) else f"{label} of “{doc[head].text}”"
 
 
 def around(doc: Doc, place: Place) -> str:

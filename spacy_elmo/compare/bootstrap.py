@@ -49,7 +49,7 @@ def resample(
 
 
 def interval(without: ArrayLike, with_elmo: ArrayLike) -> tuple[float, float]:
-    """95 % of the mean differences of seeds that are drawn with replacement, too.
+    """95% of the mean differences of seeds that are drawn with replacement, too.
 
     What a score would be on other Docs, and by other seeds, is both unknown.
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from statistics import mean
 from typing import Any
 
 import spacy
-from spacy.training import Example
 
-from .answers import Answers, around, find_answers, find_classes, show
+from .answers import Error, find_answers, find_errors
 from .arms import Training
 from .bootstrap import interval
 from .training import MODEL, read_predicted
 
 SHOWN = 5  # sentences
-EXAMPLES: dict[str, tuple[str, Callable[[Example], Answers | None]]] = {
-    "tag_acc": ("tags", partial(find_answers, "tag_acc")),
-    "dep_las": ("arcs", partial(find_answers, "dep_las")),
-    "ents_f": ("entities", partial(find_answers, "ents_f")),
-    "cats_score": ("texts", find_classes),
-}
+# By a score, what counts are shown for it.
+EXAMPLES = {"tag_acc": "tags", "dep_las": "arcs", "ents_f": "entities", "cats_score": "texts"}
 COSTS = ("seconds", "words_per_second", "mb")
 
 Results = Sequence[tuple[Training, dict[str, Any]]]
@@ -88,31 +82,22 @@ def find_examples(plain: Results, elmo: Results, names: Sequence[str]) -> dict[s
     """
     nlp = spacy.load(plain[0][0].folder / MODEL, exclude=["elmo"])
     arms = [[read_predicted(training, nlp) for training, _ in each] for each in (plain, elmo)]
+    docs = [example.reference for example in arms[0][0]]
     found: dict[str, Any] = {}
-    for kind, find in (EXAMPLES[name] for name in names if name in EXAMPLES):
-        found[kind] = {}
-        without, with_elmo = ([[find(e) or {} for e in each] for each in arm] for arm in arms)
-        for what, bad, good in (("mended", without, with_elmo), ("broken", with_elmo, without)):
-            errors = [
-                (i, place, answer)
-                for i in range(len(arms[0][0]))
-                for place, answer in bad[0][i].items()
-                if place[0] >= 0
-                and all(is_wrong(each[i], place) for each in bad)
-                and not any(is_wrong(each[i], place) for each in good)
-            ]
-            one_each = list({i: error for error in reversed(errors) for i in [error[0]]}.values())
-            every = max(1, len(one_each) // SHOWN)
-            found[kind][what] = {"count": len(errors), "sentences": []}
-            for i, place, answer in one_each[::-1][::every][:SHOWN]:
-                doc = arms[0][0][i].reference
-                nothing = "punct" if kind == "arcs" else "nothing"  # whose arcs are not scored
-                right, wrong = (show(each, doc, place) or nothing for each in answer)
-                sentence = {"text": around(doc, place), "right": right, "wrong": wrong}
-                found[kind][what]["sentences"].append(sentence)
+    for name in filter(EXAMPLES.get, names):
+        of = "cats" if name == "cats_score" else name
+        plain_, elmo_ = (
+            [[find_answers(of, e) or {} for e in each] for each in arm] for arm in arms
+        )
+        found[EXAMPLES[name]] = {
+            "mended": summary(find_errors(plain_, elmo_, docs)),
+            "broken": summary(find_errors(elmo_, plain_, docs)),
+        }
     return found
 
 
-def is_wrong(answers: Answers, place: Any) -> bool:
-    gold, predicted = answers.get(place, (None, None))
-    return gold != predicted
+def summary(errors: list[Error]) -> dict[str, Any]:
+    """How many errors there are, and some of different Docs."""
+    one_each = list({error.doc: error for error in reversed(errors)}.values())[::-1]
+    shown = one_each[:: max(1, len(one_each) // SHOWN)][:SHOWN]
+    return {"count": len(errors), "sentences": [error.words() for error in shown]}

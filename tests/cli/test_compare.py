@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import spacy
 from spacy.cli.init_config import init_config
+from spacy.cli.train import train
 from spacy.tokens import Doc, DocBin
 from spacy.training.corpus import Corpus
 
@@ -87,7 +88,7 @@ def test_what_is_printed_and_kept(given: list[str], folder: Path) -> None:
     ]  # fmt: skip
     config = kept[1] / "model-best" / "config.cfg"
     output = folder / "trained"
-    spacy.cli.train(config, output)
+    train(config, output)
     same = spacy.load(output / "model-best")
     examples = list(Corpus(folder / "dev.spacy")(same))
     found = json.loads((kept[1] / "result.json").read_text("utf-8"))["scores"]
@@ -105,13 +106,13 @@ def test_a_run_that_was_stopped_goes_on(
     given: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained: list[str] = []
-    train = training.train
+    original = training.train
 
     def stop(nlp: Any, *args: Any, **kwargs: Any) -> Any:
         trained.append(nlp.config["training"]["seed"])
         if len(trained) == 3:
             raise KeyboardInterrupt
-        return train(nlp, *args, **kwargs)
+        return original(nlp, *args, **kwargs)
 
     monkeypatch.setattr(training, "train", stop)
     given += TAGGER

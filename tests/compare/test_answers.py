@@ -11,7 +11,7 @@ from spacy.scorer import Scorer
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_elmo.compare.answers import around, count, find_answers, find_classes, show
+from spacy_elmo.compare.answers import count, find_answers, find_errors
 from spacy_elmo.compare.bootstrap import DRAWS, SLOW_DRAWS, interval, resample
 
 SCORES = {
@@ -96,20 +96,32 @@ def test_other_scores_are_computed_for_lists(nlp: spacy.Language, examples: list
     assert found.mean() == pytest.approx(score.score(examples)["cats_score"], abs=0.1)
 
 
-def test_answers_in_words(nlp: spacy.Language) -> None:
-    gold = Doc(
-        nlp.vocab, words=["She", "sang", "."], heads=[1, 1, 1], deps=["nsubj", "ROOT", "punct"]
-    )
-    bad = Doc(nlp.vocab, words=["She", "sang", "."], heads=[0, 0, 0], deps=["ROOT", "obj", "punct"])
-    answers = find_answers("dep_las", Example(bad, gold)) or {}
-    said = {around(gold, p): [show(each, gold, p) for each in both] for p, both in answers.items()}
-    assert said == {
-        "[She] sang .": ["nsubj of “sang”", "root"], "She [sang] .": ["root", "obj of “She”"]
-    }  # fmt: skip
-    gold.cats, bad.cats = {"A": 1.0, "B": 0.0}, {"A": 0.4, "B": 0.6}
-    assert [*find_classes(Example(bad, gold)).values()] == [("A", "B")]
-    bad.cats = {"A": 0.7, "B": 0.6}  # not exclusive
-    assert [*find_classes(Example(bad, gold)).values()] == [("A", "A, B")]
+def test_errors_in_words(nlp: spacy.Language) -> None:
+    """Wrong in all of some, and right in all of others."""
+
+    def make(heads: list[int], deps: list[str], cats: dict[str, float]) -> Doc:
+        doc = Doc(nlp.vocab, words=["She", "sang", "it", "."], heads=heads, deps=deps)
+        doc.cats = cats
+        return doc
+
+    def errors(score: str, bad: list[Doc], good: list[Doc]) -> list[tuple[str, ...]]:
+        every = (
+            [[find_answers(score, Example(doc, gold)) or {}] for doc in d] for d in (bad, good)
+        )
+        return [error[1:] for error in find_errors(*every, [gold])]
+
+    gold = make([1, 1, 1, 1], ["nsubj", "ROOT", "obj", "punct"], {"A": 1.0, "B": 0.0})
+    one = make([0, 0, 1, 1], ["ROOT", "dep", "dep", "punct"], {"A": 0.4, "B": 0.6})
+    two = make([0, 0, 1, 1], ["ROOT", "dep", "obj", "punct"], {"A": 0.7, "B": 0.6})
+    assert errors("dep_las", [one, two], [gold, gold]) == [
+        ("[She] sang it .", "nsubj of “sang”", "root"), ("She [sang] it .", "root", "dep of “She”")
+    ]  # fmt: skip
+    assert errors("dep_las", [one], [gold, two]) == [
+        ("She sang [it] .", "obj of “sang”", "dep of “sang”")
+    ]
+    assert errors("cats", [one], [gold]) == [("She sang it . ", "A", "B")]
+    assert errors("cats", [two], [gold]) == [("She sang it . ", "A", "A, B")]  # not exclusive
+    assert errors("cats", [gold], [gold]) == []
 
 
 def test_an_interval_by_hand(nlp: spacy.Language) -> None:

@@ -71,7 +71,9 @@ def run_command(command: str, monkeypatch: pytest.MonkeyPatch, few_steps: str = 
     ours = command.startswith(ELMO)
     arguments = shlex.split(command.removeprefix(ELMO if ours else SPACY), comments=True)
     with monkeypatch.context() as patch:
-        if arguments[0] == "train":
+        if arguments[0] == "compare":
+            arguments += ["--seeds", "1", "--nlp.pipeline", '["tok2vec", "tagger"]']
+        if arguments[0] in ("train", "compare"):
             patch.setenv("SPACY_CONFIG_OVERRIDES", few_steps)
         if arguments[0] == "pretrain":
             for setting, value in FEW_PRETRAINING_STEPS.items():

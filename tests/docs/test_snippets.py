@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import spacy
 from spacy.cli._util import app as spacy_app
+from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import load_model_from_config, registry
 from thinc.api import Config
@@ -103,6 +104,9 @@ def test_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = write_weights(tmp_path / "tiny")
     of_training: dict[str, Any] = {}
     nlp = spacy.blank("en")
+    tagged = Doc(nlp.vocab, words=["A", "bank", "sat", "."], tags=["D", "N", "V", "P"])
+    for split in ("train", "dev"):
+        DocBin(docs=[tagged] * 5).to_disk(f"{split}.spacy")
     for language, content in found:
         if language == "bash":
             for command in content.splitlines():
