@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import spacy
 import typer
@@ -38,7 +39,7 @@ def main(run: Path, tasks: str = ",".join(TASKS), gpu_id: int = -1) -> None:
         msg.good(f"{task}: {len(errors['corrected'])} corrected, {len(errors['added'])} added")
 
 
-def compare(run: Path, task: str) -> dict[str, list[dict[str, str]]]:
+def compare(run: Path, task: str) -> dict[str, list[dict[str, Any]]]:
     """The errors that one pipeline makes and the other does not."""
     plain, elmo = (
         spacy.load(run / "models" / f"{task}-{arm}" / "model-best") for arm in ("plain", "elmo")
@@ -48,7 +49,7 @@ def compare(run: Path, task: str) -> dict[str, list[dict[str, str]]]:
     without, with_it = ([answers(nlp, task, gold)] for nlp in (plain, elmo))
     both = {"corrected": (without, with_it), "added": (with_it, without)}
     return {
-        kind: [error.words() for error in find_errors(bad, good, gold)]
+        kind: [error._asdict() for error in find_errors(bad, good, gold)]
         for kind, (bad, good) in both.items()
     }
 
@@ -59,7 +60,7 @@ def answers(nlp: Language, task: str, gold: list[Doc]) -> list[Answers]:
     return [find_answers(SCORES[task], Example(*both)) for both in zip(docs, gold, strict=True)]
 
 
-def to_html(found: dict[str, dict[str, list[dict[str, str]]]]) -> str:
+def to_html(found: dict[str, dict[str, list[dict[str, Any]]]]) -> str:
     """A table for each task."""
     parts = []
     for task, errors in found.items():

@@ -109,7 +109,7 @@ def train_all(
     if gpu_id >= 0:
         spacy.require_gpu(gpu_id)
     trainings = list(plan(arms, sizes, n_seeds, keep.resolve()))
-    steps = int(arms[WITHOUT]["training"]["max_steps"])  # 0: as many as patience allows
+    steps = arms[WITHOUT].interpolate()["training"]["max_steps"]  # 0: as many as patience allows
     done = steps * sum(training.folder.exists() for training in trainings)
     results = []
     with ProgressBar("steps", steps * len(trainings) or None, done, quiet) as bar:
@@ -160,7 +160,7 @@ def print_comparison(found: dict[str, Any], n_seeds: int) -> None:
                 print(f"  {cut(sentence['text'], WIDTH)}")
                 print(f"      {sentence['right']} ({arm} ELMo: {sentence['wrong']})")
             print()
-    (msg.good if "ELMo helps" in found["verdict"] else msg.warn)(found["verdict"])
+    (msg.good if "ELMo helps here" in found["verdict"] else msg.warn)(found["verdict"])
 
 
 def draw(comparisons: list[dict[str, Any]], output: Path) -> None:

@@ -125,9 +125,6 @@ class Error(NamedTuple):
     right: str
     wrong: str
 
-    def words(self) -> dict[str, str]:
-        return {name: value for name, value in self._asdict().items() if name != "doc"}
-
 
 def find_errors(
     bad: Sequence[Sequence[Answers]], good: Sequence[Sequence[Answers]], docs: Sequence[Doc]

@@ -93,8 +93,8 @@ def plan(
                 config["training"]["seed"] = seed
                 if sample is not None:
                     corpus(config, "train")["path"] = str(sample)
-                plain = config.interpolate()
-                data = [Path(corpus(plain, s).get("path", "")) for s in ("train", "dev")]
+                both = (corpus(config.interpolate(), split) for split in ("train", "dev"))
+                data = [Path(block["path"]) for block in both if block.get("path")]
                 name = re.sub(r"\W+", "-", arm).strip("-")
                 of = checksum(config, data, None if arm == WITHOUT else arm)
                 what = f"{name}-{size or 'all'}-{seed}-{of[:8]}"

@@ -70,7 +70,8 @@ def give_verdict(intervals: dict[str, tuple[float, float]]) -> str:
     said = [f"it raises {', '.join(raised)}"] * bool(raised)
     said += [f"it lowers {', '.join(lowered)}"] * bool(lowered)
     said += [f"the interval of {unsure} includes zero"] * bool(unsure)
-    return f"ELMo {'helps' if raised else 'does not help'} here: {'; '.join(said)} (dev)."
+    does = (("does not help", "harms"), ("helps", "helps and harms"))[bool(raised)][bool(lowered)]
+    return f"ELMo {does} here: {'; '.join(said)} (dev)."
 
 
 def find_examples(plain: Results, elmo: Results, names: Sequence[str]) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def find_examples(plain: Results, elmo: Results, names: Sequence[str]) -> dict[s
         By the kind of answers, how many are ``mended`` and ``broken`` by ELMo, and of each some
         ``sentences`` with the right and the wrong answer.
     """
-    nlp = spacy.load(plain[0][0].folder / MODEL, exclude=["elmo"])
+    nlp = spacy.load(plain[0][0].folder / MODEL)
     arms = [[read_predicted(training, nlp) for training, _ in each] for each in (plain, elmo)]
     docs = [example.reference for example in arms[0][0]]
     found: dict[str, Any] = {}
@@ -100,4 +101,4 @@ def summary(errors: list[Error]) -> dict[str, Any]:
     """How many errors there are, and some of different Docs."""
     one_each = list({error.doc: error for error in reversed(errors)}.values())[::-1]
     shown = one_each[:: max(1, len(one_each) // SHOWN)][:SHOWN]
-    return {"count": len(errors), "sentences": [error.words() for error in shown]}
+    return {"count": len(errors), "sentences": [error._asdict() for error in shown]}

@@ -43,7 +43,7 @@ def run(training: Training, gpu_id: int, on_step: Callable[[], Any]) -> dict[str
     with atomic_directory(training.folder) as folder:
         start, log = time.perf_counter(), io.StringIO()
         nlp = init_nlp(training.config, use_gpu=gpu_id)
-        update = nlp.update
+        update = nlp.update  # called once a step; what spaCy logs, it logs at evaluations alone
 
         def counted(*args: Any, **kwargs: Any) -> Any:
             on_step()

@@ -13,6 +13,7 @@ from spacy.training import Example
 
 from spacy_elmo.compare.answers import count, find_answers, find_errors
 from spacy_elmo.compare.bootstrap import DRAWS, SLOW_DRAWS, interval, resample
+from spacy_elmo.compare.report import give_verdict
 
 SCORES = {
     "tag_acc": "tagger", "pos_acc": "morphologizer", "morph_acc": "morphologizer",
@@ -157,3 +158,13 @@ def test_seeds_that_differ_widen_it() -> None:
     seeds = np.array([[-0.2], [0.1], [0.4]])
     low, high = interval(0 * equal, 0 * equal + seeds)
     assert low == pytest.approx(-0.2) and high == pytest.approx(0.4)
+
+
+def test_verdicts() -> None:
+    up, down, unsure = (0.01, 0.03), (-0.04, -0.01), (-0.01, 0.02)
+    assert give_verdict({"tag_acc": up, "dep_las": unsure}) == (
+        "ELMo helps here: it raises tag_acc; the interval of dep_las includes zero (dev)."
+    )
+    assert give_verdict({"ents_f": unsure}).startswith("ELMo does not help here: the interval of e")
+    assert give_verdict({"ents_f": down}) == "ELMo harms here: it lowers ents_f (dev)."
+    assert "helps and harms here: it raises a; it lowers b" in give_verdict({"a": up, "b": down})
