@@ -69,7 +69,7 @@ def compare_cli(
             if output is not None:
                 draw(found, output)
     except KeyboardInterrupt:
-        msg.warn("Stopped. The same command goes on from here.")
+        typer.echo("Stopped. The same command goes on from here.", err=True)
         raise typer.Exit(130) from None
     if as_json:
         written = {} if output is None else {"output": str(output)}

@@ -56,11 +56,11 @@ def make_arms(base: Config, weights: Iterable[str]) -> dict[str, Config]:
     arms = {name: add_elmo(base, weights=name) for name in weights}
     plain = fill(base)
     if blocks.ELMO & blocks.kinds_of(plain["components"]):
-        raise ValueError("The config has ELMo already. Give the one without it, or a copy of it.")
+        raise ValueError("The config has ELMo already. Give one without ELMo, which is added here.")
     for split in ("train", "dev"):
         path = corpus(plain.interpolate(), split).get("path", ".")
         if not path or not Path(path).exists():
-            raise ValueError(f"There are no {split} data: found {path!r}. Set --paths.{split}.")
+            raise ValueError(f"There is no {split} set at {path!r}. Give one as --paths.{split}.")
     return {WITHOUT: plain, **arms}
 
 
@@ -79,9 +79,9 @@ def plan(
             files.
     """
     docs = read_docs(arms[WITHOUT]) if any(sizes) else []
+    if max(sizes) > len(docs):
+        raise ValueError(f"--sizes has {max(sizes):,}, but there are {len(docs):,} training Docs.")
     for size in sizes:
-        if size > len(docs):
-            raise ValueError(f"--sizes has {size:,}, but there are {len(docs):,} training Docs.")
         for seed in range(n_seeds):
             sample = folder / f"train-{size}-{seed}.spacy" if size else None
             if sample is not None:
