@@ -45,8 +45,9 @@ def compare_cli(
     The interval has 95% of the differences that 1,000 draws of dev Docs and seeds, with
     replacement, give (a paired bootstrap); where it includes zero, the difference may be chance.
     `errors` is how the number of errors changes. The sentences are those that every seed of one
-    side gets right and every seed of the other wrong. Ctrl-C stops; the same command goes on with
-    the training that was stopped.
+    side gets right and every seed of the other wrong. Times compare on an idle machine only.
+
+    Ctrl-C stops; the same command goes on with the training that was stopped.
     """
     from spacy.util import load_config
 
@@ -115,7 +116,8 @@ def train_all(
     with ProgressBar("steps", steps * len(trainings) or None, done, quiet) as bar:
         for number, training in enumerate(trainings, 1):
             is_done, before = training.folder.exists(), bar.n
-            bar.set_postfix_str(f"{number} of {len(trainings)}: {training}")
+            if not is_done:
+                bar.set_postfix_str(f"{number} of {len(trainings)}: {training}")
             results.append((training, run(training, gpu_id, bar.update)))
             if steps and not is_done:
                 bar.update(before + steps - bar.n)  # with the steps that patience has saved
@@ -155,7 +157,7 @@ def print_comparison(found: dict[str, Any], n_seeds: int) -> None:
     for kind, changes in found["examples"].items():
         for change, (verb, arm) in VERBS.items():
             each = changes[change]
-            print(f"dev {kind} that ELMo {verb}, by each seed: {each['count']:,}")
+            print(f"ELMo {verb} {each['count']:,} dev {kind} (by every seed)")
             for sentence in each["sentences"]:
                 print(f"  {cut(sentence['text'], WIDTH)}")
                 print(f"      {sentence['right']} ({arm} ELMo: {sentence['wrong']})")

@@ -33,7 +33,7 @@ def draw_bars(scores: Bars, title: str = "Scores", output: str | Path | None = N
         bars = axes.barh(places, means, 0.95 * width, xerr=errors, label=model, color=colour)
         axes.bar_label(bars, fmt="%.1f", padding=4)
     axes.set_yticks(range(len(scores)), list(scores))
-    axes.set(xlim=(0, 110), xticks=[])
+    axes.set(xlim=(0, 110), xticks=[], xlabel="lines: range of the seeds" if errors else "")
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     axes.invert_yaxis()
