@@ -42,6 +42,9 @@ SENTENCES = 5  # of a treebank in each Doc, so that a parser learns where they e
 PACKED: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 TAG = re.compile(r"O|[BI]-\S.*")
 NO_WORD = re.compile(r"\d+[-.]\d+")  # numbers of several words together, and of empty nodes
+# What scans leave in novels: words divided at ends of lines, and signs of Windows as control codes.
+DIVIDED = re.compile(r"(?<=\w)[\xad¬]\s?(?=\w)|\xad")
+CONTROL = re.compile(r"[\x80-\x9f]")
 
 # The files of a local folder, instead of downloads.
 LOCAL: dict[str, dict[str, Any]] = {
@@ -403,4 +406,10 @@ def read_novels(path: Path) -> Iterator[str]:
                 for body in ElementTree.fromstring(archive.read(name)).iter(f"{TEI}body"):
                     for each in body.iter():
                         if each.tag in (f"{TEI}p", f"{TEI}l"):
-                            yield STUCK_DASH.sub("— ", " ".join("".join(each.itertext()).split()))
+                            yield mended("".join(each.itertext()))
+
+
+def mended(paragraph: str) -> str:
+    """A paragraph in one line, with whole words; the dashes of a dialogue stand alone."""
+    text = CONTROL.sub(lambda sign: sign[0].encode("latin-1").decode("cp1252", "ignore"), paragraph)
+    return STUCK_DASH.sub("— ", DIVIDED.sub("", " ".join(text.split())))

@@ -1,4 +1,4 @@
-"""A finished pretraining run to weights that ship: half precision, a head of fewer words or none.
+"""A finished pretraining run to weights that ship: rounded, with a head of fewer words or none.
 
     python scripts/release.py RUN OUT --train SHARDS [--words 20000] [--steps 300]
     python scripts/release.py runs/de-full/pretrained weights/de_sm --train SHARDS --lang de
@@ -16,6 +16,8 @@ depends on their scale: choose it on dev sets.
 With --lang there is no head, unless --words is given; statistics are of the whole training text, as
 with --scale; the card is written from the log of the run and the facts in weights/languages.json.
 Without a head, all files together must have at most 8 MB.
+
+--int8 rounds the weights of the gates to eight bits; all others have half precision.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ import torch
 from confection import Config
 from torch.nn import functional as F
 
+from spacy_elmo.bilm.int8 import round_gates
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.lm.forward import hidden_states
@@ -57,6 +60,7 @@ STAGES = [f"{n}_training.{end}" for n in ("first", "second") for end in ("cfg", 
 COPIED = (*TEXTS, *STAGES)
 MOST_MB = 8.0  # without a head
 FACTS = Path(__file__).parents[1] / "weights" / "languages.json"
+HALF, INT8 = "half precision", "its gates in int8, all else in half precision"
 AUTHOR, LICENSE = "the spacy-elmo developers", "CC BY-SA 4.0"
 
 README = """\
@@ -75,7 +79,7 @@ nlp.add_pipe("elmo", config={{"model": {{"weights": "project/weights/{name}"}}}}
 
 | file | content |
 |---|---|
-| `config.json`, `weights.safetensors` | the biLM, half precision |
+| `config.json`, `weights.safetensors` | the biLM, {precision} |
 | `statistics.safetensors` | of layers and words of the text, for `similarity` |
 | `training.cfg`, `training.jsonl` | config and log of the training |
 {lists}
@@ -91,7 +95,7 @@ nlp.add_pipe("elmo", config={{"model": {{"weights": "project/weights/{name}"}}}}
 
 {steps:,} steps, {words_read:,} words and punctuation marks{time}. The
 perplexity of held-out text was {perplexity:.0f}: full softmax over {n_words:,} words, mean of both
-directions. That head is not included, and the weights were rounded to half precision.
+directions. That head is not included, and the weights were rounded afterwards.
 
 ## Licence
 
@@ -179,7 +183,12 @@ def rescale(model: BiLM, head: SoftmaxHead | None, tokens: float, outputs: float
 
 
 def make_card(
-    lang: str, run: Path, config: PretrainConfig, log: list[dict[str, Any]], minutes: float | None
+    lang: str,
+    run: Path,
+    config: PretrainConfig,
+    log: list[dict[str, Any]],
+    minutes: float | None,
+    precision: str,
 ) -> Card:
     """The card of a language's weights, from the facts about its texts and the log of its run.
 
@@ -227,6 +236,7 @@ def make_card(
             for each in sources
         ),
         lists="".join(f"| `{file}` | {what} |\n" for file, what in lists.items()),
+        precision=precision,
         note=facts["note"],
         steps=last["step"],
         words_read=last["words"],
@@ -257,6 +267,7 @@ def main() -> None:
     parser.add_argument("--words", type=int, help="words of the head; 0: none (default: 20,000)")
     parser.add_argument("--lang", help="of weights/languages.json, for the card")
     parser.add_argument("--minutes", type=float, help="of one core from raw text on, for the card")
+    parser.add_argument("--int8", action="store_true", help="round the weights of the gates")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--scale", type=float, nargs=2, default=(1.0, 1.0))
     arguments = parser.parse_args()
@@ -267,13 +278,16 @@ def main() -> None:
     shards, is_scaled = Shards(arguments.train).files(), tuple(arguments.scale) != (1.0, 1.0)
     config = read_config(run / CONFIG)
     entries = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    card = make_card(lang, run, config, entries, arguments.minutes) if lang else None
+    precision = INT8 if arguments.int8 else HALF
+    card = make_card(lang, run, config, entries, arguments.minutes, precision) if lang else None
     with atomic_directory(out) as directory:
         bilm, head = load_bilm(run / "model-best"), None
         if n_words:
             head, vocab = fit_unknown(run, shards, n_words, arguments.steps)
         if is_scaled:
             rescale(bilm, head, *arguments.scale)
+        if arguments.int8:
+            round_gates(bilm)
         save_bilm(bilm, directory, card, half=True)
         if head is not None:
             save_head(head, vocab, directory, half=True)

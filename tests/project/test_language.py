@@ -225,19 +225,19 @@ def test_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_novels(tmp_path: Path) -> None:
     """An archive of ELTeC: the paragraphs and verses of its texts, without heads and the header;
-    the dashes of a dialogue are words of their own."""
+    the dashes of a dialogue are words of their own, and divided words are joined."""
     from datasets import read_articles
 
     novel = (
         '<TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><p>Meta</p></teiHeader><text><body>'
         "<head>Eins</head><p>Es war\n  <hi>einmal</hi>.</p><l>Ein Vers</l>"
-        "<p>-¿Sí? -dijo.</p></body></text></TEI>"
+        "<p>-¿Sí? -dijo.</p><p>może\xadmy vyni¬ kající \x96 c\x9cur ¬</p></body></text></TEI>"
     )
     with ZipFile(tmp_path / "text.zip", "w") as archive:
         archive.writestr("ELTeC-deu-1/level1/DEU001.xml", novel)
         archive.writestr("ELTeC-deu-1/level0/DEU001.xml", novel)
     assert list(read_articles(tmp_path / "text.zip")) == [
-        "Es war einmal.", "Ein Vers", "— ¿Sí? — dijo."
+        "Es war einmal.", "Ein Vers", "— ¿Sí? — dijo.", "możemy vynikající – cœur ¬"
     ]  # fmt: skip
 
 

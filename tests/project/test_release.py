@@ -78,21 +78,21 @@ def test_another_scale(tmp_path: Path) -> None:
 
 
 def test_the_weights_of_a_language(tmp_path: Path) -> None:
-    """Without a head, with a card from the facts about its texts, and at most 8 MB."""
+    """Without a head, its gates in int8, with a card from the facts, and at most 8 MB."""
     train = write_text(tmp_path / "train.txt", prose() * 4)
     run, out = tmp_path / "run", tmp_path / "de_sm"
     pretrain(make_config(train, write_text(tmp_path / "dev.txt", prose())), run, quiet=True)
 
     def release(lang: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, SCRIPT, run, out, "--train", train, "--lang", lang]
-        command += ["--minutes", "57"]
+        command += ["--minutes", "57", "--int8"]
         return subprocess.run(list(map(str, command)), capture_output=True, text=True)
 
     out.mkdir()
     (out / "README.md").write_text("An earlier card.\n")
     assert release("de").returncode == 0
     weights = find_weights(out)
-    assert not weights.has_head() and weights.load()
+    assert not weights.has_head() and weights.load().config.int8
     statistics = weights.statistics()
     assert statistics is not None and "bank" in statistics.frequencies
     card = weights.card()
@@ -100,6 +100,7 @@ def test_the_weights_of_a_language(tmp_path: Path) -> None:
     assert "ELTeC-deu" in json.dumps(card.meta["sources"])
     assert all("ELTeC-deu" in card.documents[name] for name in ("README.md", "LICENSE"))
     assert "a small German biLM" in card.documents["README.md"]
+    assert "its gates in int8" in card.documents["README.md"]
     assert "from raw text on, 57 minutes of one core" in card.documents["README.md"]
     assert {"name", "author", "license"} <= set(card.meta["sources"][1]) <= {"url", *card.meta}
 
