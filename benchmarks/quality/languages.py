@@ -265,7 +265,7 @@ def main() -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--data", type=Path, help="see benchmarks/README.md")
     source.add_argument("--own", type=Path, help="a folder with LANG/text.txt and LANG/conllu")
-    parser.add_argument("--langs", nargs="+", choices=LANGS, default=LANGS)
+    parser.add_argument("--langs", nargs="+", choices=LANGS, help="(default: all of the folder)")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="of the tasks")
     parser.add_argument("--arms", nargs="+", choices=LANGUAGE_ARMS, default=LANGUAGE_ARMS)
     parser.add_argument(
@@ -288,6 +288,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1000, help="of each task")
     parser.add_argument("--size", default="full", help="of the project")
     args = parser.parse_args()
+    folder = args.own or args.data / "languages"
+    is_there = {lang: (folder / lang).exists() or (lang == "ko" and args.data) for lang in LANGS}
+    args.langs = args.langs or list(filter(is_there.get, LANGS))
     os.environ["OMP_NUM_THREADS"] = "1"
     run(args)
 

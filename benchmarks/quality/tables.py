@@ -121,7 +121,8 @@ JUDGED = ("enwiki", "masc", "names", "blimp")
 
 LANGS = {
     "de": "German", "pt": "Portuguese", "ro": "Romanian", "hu": "Hungarian", "uk": "Ukrainian",
-    "sv": "Swedish", "ko": "Korean",
+    "sv": "Swedish", "ko": "Korean", "es": "Spanish", "fr": "French", "it": "Italian",
+    "pl": "Polish", "cs": "Czech", "sl": "Slovenian",
 }  # fmt: skip
 LANGUAGE_TASKS = {"tagger": "tagger", "parser": "parser", "ner": "NER"}
 LANGUAGE_ARMS = ("nothing", "static floret", "spacy pretrain", "ELMo")
@@ -487,7 +488,7 @@ def korean_senses(found: Found) -> Iterator[str]:
 
 def own_text(lang: str) -> str:
     """The text that the project has for a language: all but what must not be in weights."""
-    return "novels" if lang == "de" else "both"
+    return "novels" if lang in ("de", "es") else "both"
 
 
 def language_results(

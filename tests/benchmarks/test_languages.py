@@ -37,7 +37,7 @@ def test_units() -> None:
 def test_data_of_another_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One text, which all arms read; the script of the project gets it and the treebank."""
     given = Namespace(
-        langs=["es"], seeds=[0], arms=ARMS, texts=None, words=[0], minutes=60.0, own=tmp_path,
+        langs=["fr"], seeds=[0], arms=ARMS, texts=None, words=[0], minutes=60.0, own=tmp_path,
         data=None, sentences=400, size="full",
     )  # fmt: skip
     [(unit, arms)] = units(given)
@@ -48,8 +48,8 @@ def test_data_of_another_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for _ in range(2):
         read_data(unit, tmp_path / "run", given)
     [options] = steps
-    assert options["text"] == str(tmp_path / "es" / "text.txt") and options["lang"] == "es"
-    assert options["conllu"] == tmp_path / "es" / "conllu" and "local" not in options
+    assert options["text"] == str(tmp_path / "fr" / "text.txt") and options["lang"] == "fr"
+    assert options["conllu"] == tmp_path / "fr" / "conllu" and "local" not in options
 
 
 def printed_tables(folder: Path) -> list[str]:
