@@ -8,7 +8,7 @@ from thinc.types import Floats2d, Floats3d
 
 from .pipeline import listener
 from .pipeline.bilm_layer import bilm_layer
-from .pipeline.callbacks import ConsoleLogger, gradual_unfreezing
+from .pipeline.callbacks import ConsoleLogger
 from .pipeline.elmo_model import elmo_model
 from .pipeline.scalar_mix import ScalarMix
 from .pipeline.settings import BiLMSettings
@@ -20,7 +20,7 @@ from .pipeline.tok2vec import Tok2Vec
 
 __all__ = [
     "ConsoleLogger", "Elmo", "ElmoListener", "EncodedVectors", "ScalarMix", "Shards",
-    "TextCatLinear", "Texts", "Tok2Vec", "gradual_unfreezing",
+    "TextCatLinear", "Texts", "Tok2Vec",
 ]  # fmt: skip
 
 

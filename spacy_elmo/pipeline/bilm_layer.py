@@ -142,8 +142,7 @@ class LazyBiLM(nn.Module):
         self.config, self.card = self._fitting(model.config), card
         self.statistics = statistics
         model.n_threads = self.settings.threads
-        self._model = model.to(self.device)
-        self.unfreeze_top(None)
+        self._model = model.to(self.device).requires_grad_(not self.settings.frozen)
 
     def _fitting(self, config: BiLMConfig) -> BiLMConfig:
         if self.settings.width not in (None, config.width):
@@ -189,26 +188,6 @@ class LazyBiLM(nn.Module):
         """Thinc's shim calls this around each pass; what counts is whether gradients are enabled,
         since several threads may share the biLM."""
         return self
-
-    @property
-    def is_trainable(self) -> bool:
-        """Return whether any of the parameters is trained."""
-        learns = self._model is None or any(p.requires_grad for p in self._model.parameters())
-        return learns and not self.settings.frozen
-
-    def unfreeze_top(self, n_parts: int | None) -> None:
-        """Train the topmost parts of a biLM that is not frozen as a whole, and freeze the rest.
-
-        Args:
-            n_parts: how many: LSTM layers from the top, then the token encoder. None for all.
-        """
-        self.model.requires_grad_(False)
-        parts = [*reversed(self.model.lstm), self.model.char_cnn]
-        for part in () if self.settings.frozen else parts[:n_parts]:
-            part.requires_grad_(True)
-        for parameter in self.model.parameters():
-            if not parameter.requires_grad:
-                parameter.grad = None  # with a gradient of zeros, too, an optimizer would move it
 
     def clear_caches(self) -> None:
         """The weights have changed in a way that PyTorch's version counters do not show."""
@@ -292,9 +271,8 @@ class BiLMShim(PyTorchShim):
         Returns:
             The layers, and a callback that takes their gradients as ``grad_tensors``.
         """
-        if not self.bilm.is_trainable:
-            if self.bilm.settings.frozen:
-                self.bilm.cache.begin()
+        if self.bilm.settings.frozen:
+            self.bilm.cache.begin()
             return self.predict(inputs), lambda d_layers: None
         with torch.enable_grad():
             layers = self.bilm(*inputs.args)

@@ -1,10 +1,10 @@
-"""Callbacks of spaCy's training: a logger that shows the mixes, gradual unfreezing."""
+"""A logger of spaCy's training that shows the mixes."""
 
 import io
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Dict, List, Literal, Optional, Tuple, Union  # noqa: UP035
+from typing import IO, Any, Dict, List, Optional, Tuple, Union  # noqa: UP035
 
 from spacy.language import Language
 from spacy.training.loggers import console_logger_v3
@@ -82,50 +82,6 @@ def _lines(nlp: Language, caches: List[LayerCache]) -> Iterator[str]:
     hits, misses = (sum(getattr(cache, n) for cache in caches) for n in ("hits", "misses"))
     if hits + misses:
         yield f"sentences from the cache so far: {hits / (hits + misses):.1%} of {hits + misses}"
-
-
-def gradual_unfreezing(
-    component: str = "elmo",
-    every: int = 1,
-    unit: Literal["epoch", "step"] = "epoch",
-    first: int = 0,
-) -> Callable[[Language, Dict[str, Any]], None]:
-    """``spacy-elmo.gradual_unfreezing.v1``: for ``[training.before_update]``.
-
-    The biLM's parts are unfrozen one after another: the LSTM layers from the top, the token
-    encoder last, so that gradients of a task that has hardly begun to be learned do not spoil the
-    lower ones (Howard and Ruder 2018, §3.3). The component's model needs ``frozen = false``. What
-    is frozen at the end of a training stays so until the component is initialized or loaded again.
-
-    Args:
-        component: name of the component with the biLM.
-        every: epochs or steps from one part to the next.
-        unit: ``"epoch"`` or ``"step"``.
-        first: parts that are trained from the beginning; with 0, only the tasks are.
-
-    Raises:
-        ValueError: a number is out of range; or, in the training, the component has no biLM that
-            is trained.
-    """
-    if every < 1 or first < 0:
-        raise ValueError(
-            f"spacy-elmo.gradual_unfreezing.v1: every = {every} must be 1 or more, first = {first} "
-            f"0 or more."
-        )
-
-    def unfreeze(nlp: Language, progress: Dict[str, Any]) -> None:
-        bilms = _bilms([dict(nlp.components).get(component)])
-        is_frozen = component in nlp.config["training"].get("frozen_components", ())
-        if is_frozen or all(bilm.settings.frozen for bilm in bilms):
-            raise ValueError(
-                f"spacy-elmo.gradual_unfreezing.v1: the component '{component}' has no biLM that "
-                f"is trained. Set the callback's component, frozen = false in that one's model, "
-                f"and take it off the frozen_components."
-            )
-        for bilm in bilms:
-            bilm.unfreeze_top(first + progress[unit] // every)
-
-    return unfreeze
 
 
 def _bilms(pipes: Iterable[Any]) -> List[LazyBiLM]:

@@ -341,8 +341,8 @@ class Elmo(Tok2Vec):
         self._check_listeners(Model)
         for listener in self.listeners:
             learn_from(listener, self._source(listener))
-        is_trainable = self.bilm.is_trainable
-        self.batch = Batch(layers, backprop if is_trainable else None, losses, self.name)
+        is_frozen = self.bilm.settings.frozen
+        self.batch = Batch(layers, None if is_frozen else backprop, losses, self.name)
         for i, (doc, own) in enumerate(zip(docs, layers, strict=True)):
             reading = Reading(token_ends(doc), layers=own, bilm=ref(self.bilm))
             reading.batch = ref(self.batch), i
@@ -391,7 +391,6 @@ class Elmo(Tok2Vec):
         if {*self.listener_map} <= initialized:
             self.model.get_ref("bilm").shims[0].reset()  # type: ignore[attr-defined]
             reset(self.mix)
-        self.bilm.unfreeze_top(None)  # what an earlier training has frozen
         self.set_up()
         for component in initialized & {*self.listener_map}:  # they begin anew, too
             for listener in self.listener_map[component]:

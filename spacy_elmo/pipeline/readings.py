@@ -88,7 +88,7 @@ class Reading:
         """Return whether gradients of a biLM that learns were awaited, and are no more."""
         bilm = None if self.bilm is None else self.bilm()
         is_lost = self.batch is not None and self.open_batch() is None
-        return is_lost and bilm is not None and bilm.is_trainable
+        return is_lost and bilm is not None and not bilm.settings.frozen
 
 
 class ComparedRows:

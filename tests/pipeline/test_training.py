@@ -307,6 +307,35 @@ def test_gradients_of_the_biLM_are_clipped(weights: Path) -> None:
     assert 0.5e-4 < max(moved[1e-4]) < 1.5e-4
 
 
+@pytest.mark.parametrize("kind", [Adam, SGD])
+def test_the_factor_acts_on_what_is_changed(weights: Path, kind: type) -> None:
+    changes = []
+    for factor in (1.0, 0.01):
+        nlp, examples, _ = started(weights, listening(), frozen=False, learn_rate_factor=factor)
+        optimizer = kind(0.01, grad_clip=0.0)
+        before, tagger = (
+            numbers(nlp.get_pipe("elmo").model),
+            nlp.get_pipe("tagger").model.get_ref("softmax"),
+        )
+        W = tagger.get_param("W").copy()
+        step(nlp, examples, optimizer)
+        assert optimizer.learn_rate == pytest.approx(0.01)
+        after = numbers(nlp.get_pipe("elmo").model)
+        sizes = {name: float(np.abs(after[name] - before[name]).max()) for name in before}
+        moved = {name: size for name, size in sizes.items() if size > 0}
+        changes.append((moved, tagger.get_param("W") - W))
+    (full, task), (slow, task_too) = changes
+    assert np.allclose(task, task_too)
+    assert set(full) == set(slow)
+    for name, size in full.items():
+        assert slow[name] == pytest.approx(0.01 * size, rel=0.1, abs=2e-7)
+
+
+def test_a_factor_out_of_range(weights: Path) -> None:
+    with pytest.raises(ValueError, match="learn_rate_factor is 0; it must be greater than 0"):
+        make_nlp(weights, frozen=False, learn_rate_factor=0)
+
+
 def test_docs_that_no_listener_learned_from(weights: Path) -> None:
     """The biLM gets the gradients of the others alone."""
     found = []
