@@ -8,7 +8,6 @@ from thinc.types import Floats2d, Floats3d
 
 from .pipeline import listener
 from .pipeline.bilm_layer import bilm_layer
-from .pipeline.callbacks import ConsoleLogger
 from .pipeline.elmo_model import elmo_model
 from .pipeline.scalar_mix import ScalarMix
 from .pipeline.settings import BiLMSettings
@@ -19,7 +18,7 @@ from .pipeline.tok2vec import Tok2Vec
 # ruff: noqa: UP006, UP007, UP035, UP045
 
 __all__ = [
-    "ConsoleLogger", "Elmo", "ElmoListener", "EncodedVectors", "ScalarMix", "Shards",
+    "Elmo", "ElmoListener", "EncodedVectors", "ScalarMix", "Shards",
     "TextCatLinear", "Texts", "Tok2Vec",
 ]  # fmt: skip
 

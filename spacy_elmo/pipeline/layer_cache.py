@@ -25,12 +25,12 @@ class LayerCache:
 
     Attributes:
         is_on: whether it stores anything.
-        hits, misses: sentences that were found, and not found.
+        hits: sentences that were found.
     """
 
     def __init__(self, megabytes: int):
         self.limit = megabytes * 2**20
-        self.hits = self.misses = 0
+        self.hits = 0
         self._lock = Lock()
         self.clear()
 
@@ -65,7 +65,6 @@ class LayerCache:
         found: list[Any] = [self._entries.get(key) for key in keys]
         missing = [i for i, layers in enumerate(found) if layers is None]
         self.hits += len(found) - len(missing)
-        self.misses += len(missing)
         for i, layers in zip(missing, read([sentences[i] for i in missing]), strict=True):
             found[i], size = layers, layers.nbytes + BYTES_PER_ENTRY
             with self._lock:
