@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli.perplexity import read_text
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
-from spacy_elmo.lm.softmax import SoftmaxHead, restrict_head
-from spacy_elmo.lm.vocabulary import Vocabulary
+from spacy_elmo.lm.softmax import SoftmaxHead
+from spacy_elmo.lm.vocabulary import SPECIALS, UNKNOWN, Vocabulary
 from spacy_elmo.weights.find import Setting, find_weights
 from spacy_elmo.weights.layout import read_words
 from spacy_elmo.weights.native import Weights
@@ -59,6 +60,30 @@ def read(
     return first_words(read_text(weights, text, False, lang, None), n_words)
 
 
+class RestrictedHead(SoftmaxHead):
+    """A head restricted to some of its words, to compare heads of several vocabularies.
+
+    Words that are left out become ``<UNK>``, whose probability is then the sum of theirs.
+
+    Attributes:
+        vocab: the words that remain, in the order that they had.
+    """
+
+    def __init__(self, head: SoftmaxHead, vocab: Vocabulary, words: Iterable[str]):
+        super().__init__(*head.weight.shape)
+        chosen = {*SPECIALS, *words}
+        order = sorted(range(len(vocab)), key=lambda i: vocab.words[i] not in chosen)
+        self.load_state_dict({name: each[order] for name, each in head.state_dict().items()})
+        known = [word for word in vocab.words if word in chosen]
+        self.vocab = Vocabulary(known)
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        logits, n_known = super().forward(hidden), len(self.vocab)
+        unknown = torch.cat([logits[:, UNKNOWN, None], logits[:, n_known:]], dim=1)
+        logits[:, UNKNOWN] = unknown.logsumexp(dim=1)
+        return logits[:, :n_known]
+
+
 class LM(NamedTuple):
     """A biLM with a head and its words, and the weights for their language."""
 
@@ -74,8 +99,8 @@ class LM(NamedTuple):
         found = find_weights(weights)
         softmax, words = load_head(found if head is None else head)
         if vocab is not None:
-            known = (word for word in read_words(vocab) if word in words.ids)
-            softmax, words = restrict_head(softmax, words, known, f"The vocabulary {vocab}")
+            softmax = RestrictedHead(softmax, words, read_words(vocab)).eval()
+            words = softmax.vocab
         return cls(found, found.load(), softmax, words)
 
     def ids(self, sentences: Iterable[list[str]]) -> np.ndarray:

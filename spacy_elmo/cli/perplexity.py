@@ -20,7 +20,6 @@ def perplexity_cli(
     weights: options.WeightsName = "en_sm",
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="TEXT has one sentence per line, words separated by spaces")] = False,
     column: options.Column = None,
-    vocab: Annotated[Path | None, typer.Option("--vocab", help="File of words, one per line, to restrict the vocabulary of the head to. All other words count as <UNK>, with the sum of their probabilities. To compare heads with different vocabularies, give the words that both have", dir_okay=False)] = None,
     lang: options.TokenizerLang = None,
     gpu_id: options.GpuId = -1,
     as_json: options.Json = False,
@@ -33,30 +32,23 @@ def perplexity_cli(
     and split into sentences as by `elmo tokenize`. Each sentence starts from the initial state of
     the weights. Words outside the vocabulary count as <UNK>; the end of each sentence (backward: its
     start) is predicted too. A smaller vocabulary gives a lower perplexity: compare only values for
-    the same text and the same --vocab.
+    the same text and vocabulary.
     """
     from ..lm.encoded_sentences import EncodedSentences
     from ..lm.head import load_head
     from ..lm.perplexity import evaluate
-    from ..lm.softmax import restrict_head
     from ..pretraining.device import find_device
     from ..text.shards import find_files
     from ..util.progress import ProgressBar
     from ..weights.find import find_weights
-    from ..weights.layout import read_words
 
     with options.report_errors("Cannot measure the perplexity", as_json=as_json):
         device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
         find_files(text)  # an error, if there are none
-        vocabulary = None if vocab is None else read_words(vocab)
         found = find_weights(weights)
         sentences = options.count_words(read_text(found, text, tokenized, lang, column), quiet)
         head, words = load_head(found)
         model = found.load()
-        if vocabulary is not None:
-            read = model.char_cnn.to_ids.read
-            known = [read([word])[0] for word in vocabulary if word]
-            head, words = restrict_head(head, words, known, f"The vocabulary {vocab}")
         block = EncodedSentences(sentences, words, None, model.char_cnn.to_ids)
         if not len(block.lengths):
             raise ValueError(f"There are no words in the text '{text}'.")

@@ -1,13 +1,7 @@
-"""The language model's head: a softmax over the vocabulary, shared by both directions.
-
-The smaller a vocabulary is, the easier are its words to predict, so perplexities over different
-vocabularies cannot be compared. But any head can be restricted: the words left out become
-``<UNK>``, whose probability is then the sum of theirs. The biLM stays the same.
-"""
+"""The language model's head: a softmax over the vocabulary, shared by both directions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +13,6 @@ from torch.nn import functional as F
 
 from ..bilm.sentence_batches import to_device
 from ..bilm.torch_precision import rounding
-from ..util.settings import shorten
-from .vocabulary import SPECIALS, UNKNOWN, Vocabulary
 
 NEVER = -1e30  # a logit without effect; infinite ones have no gradient where all are
 LOGITS_AT_ONCE = 2**20  # 4 MiB of them in float32, which a cache holds
@@ -32,13 +24,10 @@ class SoftmaxHead(nn.Module):
     Args:
         n_words: size V of the vocabulary, which is ordered by falling frequency.
         projection_dim: size P of one direction's output.
-        n_known: size of the vocabulary that the head is restricted to, which is the beginning of
-            its own; None: all. Losses are those of all.
     """
 
-    def __init__(self, n_words: int, projection_dim: int, n_known: int | None = None):
+    def __init__(self, n_words: int, projection_dim: int):
         super().__init__()
-        self.n_known = n_known
         self.weight = nn.Parameter(torch.empty(n_words, projection_dim))
         # Starting from Zipf's law spares the first steps learning frequencies.
         self.bias = nn.Parameter(torch.from_numpy(log_uniform(n_words)).float())
@@ -46,17 +35,11 @@ class SoftmaxHead(nn.Module):
         nn.init.uniform_(self.weight, -bound, bound)
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Logits ``(M, V)`` of hidden vectors ``(M, P)``, ``(M, n_known)`` of a restricted head; in
-        mixed precision the product alone is rounded."""
+        """Logits ``(M, V)`` of hidden vectors ``(M, P)``; in mixed precision the product alone is
+        rounded."""
         if rounding(hidden.device)[0] is not None:
-            logits = F.linear(hidden, self.weight).to(self.bias.dtype).add_(self.bias)
-        else:
-            logits = F.linear(hidden, self.weight, self.bias)
-        if self.n_known is None:
-            return logits
-        unknown = torch.cat([logits[:, UNKNOWN, None], logits[:, self.n_known :]], dim=1)
-        logits[:, UNKNOWN] = unknown.logsumexp(dim=1)
-        return logits[:, : self.n_known]
+            return F.linear(hidden, self.weight).to(self.bias.dtype).add_(self.bias)
+        return F.linear(hidden, self.weight, self.bias)
 
     def loss(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Mean cross-entropy in nats of the full softmax, ``(M, P)`` against ``(M,)``."""
@@ -145,40 +128,6 @@ class _CrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, d_loss: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         scale = d_loss / ctx.n_rows
         return (*(None if d is None else d * scale for d in ctx.saved_tensors), None)
-
-
-def restrict_head(
-    head: SoftmaxHead, vocab: Vocabulary, words: Iterable[str], source: str
-) -> tuple[SoftmaxHead, Vocabulary]:
-    """A head restricted to some of its words.
-
-    Args:
-        head: the head.
-        vocab: its words.
-        words: those that remain; the special ones always do.
-        source: of these words, for messages.
-
-    Returns:
-        The head, and its words in the order that they had.
-
-    Raises:
-        ValueError: some are not words of the head, or there are none.
-    """
-    chosen = dict.fromkeys([*SPECIALS, *words])
-    missing = [word for word in chosen if word not in vocab.ids]
-    if missing:
-        raise ValueError(
-            f"{source} has {len(missing):,} words that are not among the {len(vocab):,} of the "
-            f"head: {shorten(missing)}. Give only words that every head of the comparison has."
-        )
-    if len(chosen) == len(SPECIALS):
-        raise ValueError(f"{source} has no words; give a file of one word per line.")
-    order = sorted(range(len(vocab)), key=lambda i: vocab.words[i] not in chosen)  # known first
-    with torch.device("meta"):
-        restricted = SoftmaxHead(len(vocab), head.weight.shape[1], len(chosen))
-    tensors = {name: tensor[order] for name, tensor in head.state_dict().items()}
-    restricted.load_state_dict(tensors, assign=True)
-    return restricted.eval(), Vocabulary([vocab.words[i] for i in order[: len(chosen)]])
 
 
 @dataclass

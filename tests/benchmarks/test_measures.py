@@ -15,9 +15,14 @@ import probes
 import pytest
 import similarity
 import text_means
+import torch
 from noise import NOISE, with_typo
 from spacy.language import Language
 
+from spacy_elmo.lm.perplexity import evaluate
+from spacy_elmo.lm.vocabulary import UNKNOWN
+
+from ..pretraining.helpers import log_probabilities, make_block, make_model, make_vocab, prose
 from .conftest import REVIEWS, Run
 
 KOREAN = Path(__file__).parents[2] / "project" / "weights" / "ko_sm"
@@ -111,6 +116,27 @@ def test_perplexities(data: Path) -> None:
     assert found["words"] >= 100 and 1 < found["Unigrams"] < len(lm.words)
     assert abs(found["mean"] - (found["forward"] * found["backward"]) ** 0.5) < 0.1
     assert 10 <= lm.measure(heldout["chat"], 10)["words"] < 60
+
+
+def test_a_restricted_head() -> None:
+    """The probability of <UNK> is the sum of those of the words left out, and its own."""
+    every = make_vocab(sorted({word for words in prose() for word in words}))
+    model, head = make_model(len(every))
+    torch.nn.init.normal_(head.weight)
+    known = every.words[:2:-3]  # in another order, without the special ones
+    merged = perplexities.RestrictedHead(head, every, known)
+    vocab = merged.vocab
+    assert vocab.words == [*every.words[:3], *(word for word in every.words[3:] if word in known)]
+    others = [i for i, word in enumerate(every.words) if word not in vocab.ids]
+    losses = []
+    for words in prose():
+        rows = np.exp(log_probabilities(model, head, [*words, "x"])[0])
+        for target, row in zip([*words, "</S>"], rows, strict=True):
+            index = [every[target]] if target in vocab.ids else [UNKNOWN, *others]
+            losses.append(-np.log(row[index].sum()))
+    result = evaluate(model, merged, make_block(prose(), vocab))
+    assert result.forward == pytest.approx(np.exp(np.mean(losses)), rel=1e-5)
+    assert result.unknown_rate > 0.5
 
 
 def test_minimal_pairs(data: Path) -> None:

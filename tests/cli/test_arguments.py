@@ -67,7 +67,6 @@ TYPOS = {
     "perplexity": [
         ("gone -w weights", "No texts at 'gone'"),
         ("text.txt -w gone", "Cannot find the ELMo weights 'gone'"),
-        ("text.txt -w weights --vocab gone", "Cannot read the vocabulary gone"),
     ],
     "predict": [
         ("a.blank -w weights", "no blank"),

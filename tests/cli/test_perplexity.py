@@ -80,23 +80,9 @@ def test_language(weights, text, tmp_path) -> None:
     assert measured(text, weights, "--lang", "xx")["words"] == 25  # didn't is one word
 
 
-def test_heads_of_other_vocabularies_are_compared(weights, text, tmp_path) -> None:
-    """By what both know; the fewer words are told apart, the easier they are."""
-    both, vocab = ["river", "the", ".", "bank"], tmp_path / "both.txt"
-    vocab.write_text("\n".join(both) + "\n", encoding="utf-8")
-    data, whole = measured(text, weights, "--vocab", vocab), measured(text, weights)
-    assert data["vocabulary"] == len(both) + 3 and data["mean"] < whole["mean"]
-    assert data["unknown"] == sum(word not in both for words in SENTENCES for word in words)
-    # The head's own vocabulary, special words and all, is no restriction.
-    again = measured(text, weights, "--vocab", weights / "vocab.txt")
-    assert again["mean"] == pytest.approx(whole["mean"], rel=1e-5)
-
-
 def test_failures(weights, text, tmp_path) -> None:
     (tmp_path / "blank.txt").write_text(" \n", encoding="utf-8")
     (tmp_path / "latin.txt").write_bytes("Größe".encode("latin-1"))
-    (tmp_path / "words.txt").write_text("bank\nBahn\nZug\n", encoding="utf-8")
-    (tmp_path / "none.txt").write_text("\n\n", encoding="utf-8")
     (tmp_path / "folder").mkdir()
     headless = write_weights(tmp_path / "headless")
     for arguments, said in [
@@ -106,9 +92,6 @@ def test_failures(weights, text, tmp_path) -> None:
         ([tmp_path / "blank.txt", weights], "There are no words in the text"),
         ([tmp_path / "latin.txt", weights], "Cannot read"),
         ([tmp_path / "folder", weights], "No texts at"),
-        ([text, weights, "--vocab", tmp_path / "words.txt"], "2 words that are not among the 12"),
-        ([text, weights, "--vocab", tmp_path / "none.txt"], "has no words"),
-        ([text, weights, "--vocab", tmp_path / "gone.txt"], "Cannot read the vocabulary"),
         ([text, weights, "--gpu-id", "99"], "no GPU 99"),
         ([text, weights, "--lang", "qq"], "qq"),
     ]:
