@@ -1,8 +1,8 @@
 """Pictures of what ELMo knows.
 
-Each function returns a figure of matplotlib, which a notebook shows; `draw_surprisal` marks a text
-as displaCy does. With ``output``, a file is written too, whole or not at all: ``.svg``, ``.png``,
-``.pdf`` or ``.jpg``; of marked text, a page, ``.html``.
+Each function returns a figure of matplotlib, which a notebook shows. With ``output``, a file is
+written too, whole or not at all: ``.svg``, ``.png``, ``.pdf`` or ``.jpg``. `draw_surprisal` marks a
+text as displaCy does.
 """
 
 from __future__ import annotations

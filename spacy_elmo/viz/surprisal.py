@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from spacy import displacy
 from spacy.tokens import Doc, Span
 
-from ..util.files import write_text
-
 MOST_BITS, DARKEST = 20.0, 0.6  # the opacity of a word with as many bits or more
 
 
-def draw_surprisal(
-    texts: Doc | Span | Iterable[Doc | Span], *, output: str | Path | None = None
-) -> str | None:
+def draw_surprisal(texts: Doc | Span | Iterable[Doc | Span]) -> str | None:
     """Mark how unexpected each word is: the darker a word, the less it was expected.
 
     Beside each word is its surprisal in bits; words outside the vocabulary have none.
 
     Args:
         texts: Docs or Spans that the component elmo_surprisal has read.
-        output: a page to write, ``.html``, too.
 
     Returns:
         The texts as HTML; in a notebook None, because displaCy shows them there.
@@ -45,6 +39,4 @@ def draw_surprisal(
     if not colours:
         raise ValueError("No text has a surprisal: first call nlp.add_pipe('elmo_surprisal').")
     settings: Any = {"style": "ent", "manual": True, "options": {"colors": colours}}
-    if output is not None:
-        write_text(Path(output), displacy.render(marked, page=True, jupyter=False, **settings))
     return displacy.render(marked, **settings)

@@ -187,18 +187,17 @@ def test_blanks(weights: Path) -> None:
             viz.draw_blanks(lm, sentence)
 
 
-def test_surprisal(weights: Path, tmp_path: Path) -> None:
+def test_surprisal(weights: Path) -> None:
     """Each word has its bits beside it; one outside the vocabulary has none."""
-    nlp, file = spacy.blank("en"), tmp_path / "surprisal.html"
+    nlp = spacy.blank("en")
     nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
     docs = [nlp("The bank."), nlp("money & <b> bank")[1:]]
-    shown = viz.draw_surprisal(docs, output=file)
+    shown = viz.draw_surprisal(docs)
     assert shown and "&amp; &lt;b&gt; " in shown and "money" not in shown
     found = re.findall(r"rgba\(0, 114, 178, (.*?)\)[^>]*>\s+(.*)\s+<span.*>(.*)</span>", shown)
     bits = [(t.text, t._.surprisal) for doc in docs for t in doc if t._.surprisal is not None]
     assert [(word, label) for _, word, label in found] == [(word, f"{b:.1f}") for word, b in bits]
     shades = [float(shade) for shade, _, _ in found]
     assert np.argsort(shades).tolist() == np.argsort([b for _, b in bits]).tolist()
-    assert file.read_text(encoding="utf-8").count("<mark") == len(bits)
     with pytest.raises(ValueError, match="elmo_surprisal"):
         viz.draw_surprisal(nlp.make_doc("The bank."))
