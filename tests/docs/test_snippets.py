@@ -24,7 +24,7 @@ import spacy_elmo.pipeline.surprisal  # also where another version's entry point
 from spacy_elmo.cli import app
 from spacy_elmo.pretraining.config import PretrainConfig, read_config
 
-from ..pipeline.helpers import WIDTH, write_language_model, write_weights
+from ..pipeline.helpers import WIDTH, write_weights
 from ..pretraining.helpers import PROSE, config_text
 from ..threads import one_thread  # noqa: F401
 from .pages import run_command
@@ -75,11 +75,8 @@ def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    write_language_model(Path("one"), ["the", "bank", "closed"])
-    write_language_model(Path("two"), ["The", "the", "closed", "river"])
     Path("heldout.txt").write_text("The bank closed. A river?\n", encoding="utf-8")
     names = run_page("language-model.md")
-    assert names["both"] == ["<S>", "</S>", "<UNK>", "the", "closed"]
     assert names["lm"].substitutes(names["words"], 2, 1)[0][0] == "drains"
     assert names["surprisal"].known.all()
     assert names["doc"][5]._.surprisal > 10
