@@ -132,12 +132,6 @@ def read_part(path: Path, *columns: str) -> Any:
         return [table[name].combine_chunks() for name in columns]
 
 
-def count_rows(path: Path) -> int:
-    """The number of rows in a part; no row is read."""
-    with reading("the part", path):
-        return int(import_parquet(path).read_metadata(path).num_rows)
-
-
 def count_part(path: Path, level: str) -> tuple[int, int]:
     """The numbers of rows and of vectors in a part."""
     [texts] = read_part(path, TEXTS[level])

@@ -150,7 +150,8 @@ def find_job(
     source = parts / JOB if (parts / JOB).exists() else description
     state = read_json(source) if source.exists() else {}
     before = state.get("settings")
-    found = [path for path in (*formats.output_files(out), description) if path.exists()]
+    written = formats.output_files(out)
+    found = [path for path in (*written, description) if path.exists()]
     if not isinstance(before, dict):
         if found or any(parts.glob(PARTS)):
             raise ValueError(
@@ -158,9 +159,7 @@ def find_job(
                 f"'{description}' describes. Choose another name to write to."
             )
         return None
-    has_ended = {*Summary._fields} < {*state}
-    missing = what_is_missing(out, state["n_rows"]) if has_ended and not force else ""
-    is_finished = has_ended and not missing
+    is_finished = {*Summary._fields} < {*state} and {*written} <= {*found}
     others = [f.name for f in out.glob("*") if not f.match(PARTS) and f.name not in (JOB, LOCK)]
     if others and (force or not is_finished):
         raise ValueError(f"No job has written '{others[0]}' in '{out}'. Move it elsewhere first.")
@@ -169,9 +168,7 @@ def find_job(
             path.unlink()
         return None
     if not resume:
-        how = "is finished" if is_finished else "was interrupted: continue it with --resume"
-        if missing:
-            how = f"is finished, but {missing} is no longer there"
+        how = "is finished" if is_finished else "is not finished: continue it with --resume"
         raise ValueError(f"The job of '{out}' {how}. Use --force to encode it again.")
     if differing := [name for name in job if before.get(name) != job[name]]:
         changes = ", ".join(f"{name} = {before.get(name)!r}" for name in differing)
@@ -180,19 +177,6 @@ def find_job(
             f"settings, corpus and weights, or --force to encode it again."
         )
     return Summary(state["n_rows"], state["n_vectors"]) if is_finished else None
-
-
-def what_is_missing(out: Path, n_rows: int) -> str:
-    """What a finished job has written and somebody has removed; empty if all of it is there.
-
-    Raises:
-        ValueError: a file is damaged.
-    """
-    for path in formats.output_files(out):
-        if not path.exists():
-            return f"'{path}'"
-    is_whole = not out.is_dir() or sum(map(formats.count_rows, out.glob(PARTS))) == n_rows
-    return "" if is_whole else f"a part in '{out}'"
 
 
 def encode_parts(
