@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from spacy.tokens import Doc
 from thinc.api import Model, chain
 from thinc.types import Floats2d, Floats3d
 
-from .add.blocks import SPACYS_LISTENER, find_blocks, kind_of
 from .listener import ElmoListener
 from .scalar_mix import MixModel
 
 ELMO_MODEL, MIX = "spacy-elmo.Elmo.v1", "spacy-elmo.ScalarMix.v1"
-LISTENER = "spacy-elmo.ElmoListener.v1"
+LISTENER, SPACYS_LISTENER = "spacy-elmo.ElmoListener.v1", "spacy.Tok2VecListener.v1"
 
 
 def elmo_model(
@@ -65,8 +65,9 @@ def replace_config(name: str, config: dict[str, Any], tok2vec: dict[str, Any]) -
         ValueError: the paths come in another order.
     """
     replaced, listeners = False, []
-    for _, block in find_blocks(tok2vec):
-        if block.get("upstream") in (name, "*") and kind_of(block) in (LISTENER, SPACYS_LISTENER):
+    for block in _blocks(tok2vec):
+        is_listener = block.get("@architectures") in (LISTENER, SPACYS_LISTENER)
+        if is_listener and block.get("upstream") in (name, "*"):
             listeners.append(block)
         elif listeners and {**block, "mix": None} == {**config, "mix": None}:
             replaced = True  # behind one that is not
@@ -78,9 +79,17 @@ def replace_config(name: str, config: dict[str, Any], tok2vec: dict[str, Any]) -
     return {**config, "mix": _mix_config(listeners[0], config)}
 
 
+def _blocks(block: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A block and all blocks in it, in order."""
+    yield block
+    for value in block.values():
+        if isinstance(value, dict):
+            yield from _blocks(value)
+
+
 def _mix_config(listener: dict[str, Any], config: dict[str, Any]) -> Any:
     """The mix of an ElmoListener; the component's own for one of spaCy's."""
-    if kind_of(listener) != LISTENER:
+    if listener["@architectures"] != LISTENER:
         return config.get("mix")
     own = {n: v for n, v in listener.items() if n not in ("@architectures", "upstream", "mix_l2")}
     return {"@architectures": MIX, "l2": listener["mix_l2"], **own}
