@@ -21,7 +21,7 @@ from ..pipeline.component import Elmo
 from ..text.readers import blank_pipeline
 from ..text.segments import sentence_bounds
 from ..util.settings import Settings, one_of
-from ..util.threads import threads
+from ..util.threads import threads_for
 from ..weights.find import as_setting, find_weights, refuse_lists, warn_of_path
 from .encoded_rows import EncodedRows
 from .rows import check_rows, make_docs
@@ -201,7 +201,7 @@ class Encoder(Settings):
             requires_fit=False,
         )
 
-    @threads(1)
+    @threads_for(0, most=1)
     def encode(self, rows: Iterable[Any], ids: Sequence[int] | None = None) -> EncodedRows:
         """The vectors of rows with the texts that they belong to, computed on one thread.
 

@@ -22,7 +22,7 @@ from ..lm.perplexity import Perplexity, evaluate
 from ..lm.softmax import SoftmaxHead
 from ..util.files import atomic_directory, locked, write_bytes, write_text
 from ..util.progress import ProgressBar
-from ..util.threads import steady_threads, threads
+from ..util.threads import steady_threads, threads_for
 from ..weights.find import load_bilm
 from ..weights.layout import STATISTICS, VOCAB, Card
 from ..weights.native import save_bilm
@@ -73,7 +73,7 @@ def pretrain(
     """
     save_memory_and_time()
     n_threads = steady_threads(most=os.cpu_count() or 1)
-    with process_group(device) as group, threads(n_threads):
+    with process_group(device) as group, threads_for(0, n_threads, most=n_threads):
         return train(config, out, group, resume, Console(quiet or not group.is_first))
 
 

@@ -31,67 +31,42 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-_passes: list[tuple[int, int]] = []  # that run now: PyTorch's number inside and outside of each
-
-
 class _Thread(local):
-    is_fixed = False  # its number of threads does not change with the work
-    outside: int | None = None  # PyTorch's number outside of its passes, while one runs
-
-    def __init__(self) -> None:
-        # A thread new to PyTorch begins with what another's pass has set. Others are its own.
-        passes = [*_passes]  # before the number is read: they may end meanwhile
-        number = torch.get_num_threads()
-        torch.set_num_threads(dict(sorted([*passes, *_passes])).get(number, number))
+    number: int | None = None  # PyTorch's number outside of the passes of this thread
+    most = sys.maxsize  # that its passes take
 
 
 _here = _Thread()
 
 
 @contextmanager
-def threads_for(work: float, setting: int | None = None) -> Iterator[None]:
+def threads_for(work: float, setting: int | None = None, most: int | None = None) -> Iterator[None]:
     """A context, or decorator, in which the calling thread computes a pass.
 
-    Products of up to `SMALL_PRODUCT` multiplications take one thread, larger ones PyTorch's number.
-    Passes inside choose anew; inside `threads` nothing is chosen.
+    Products of up to `SMALL_PRODUCT` multiplications take one thread, larger ones PyTorch's number,
+    also in a pass inside another.
 
     Args:
         work: multiplications of a product.
         setting: the user's number, which wins, but not in worker processes: they have one thread.
+        most: threads that this pass and those inside it take, whatever the user's number is.
     """
-    is_fixed, most = _here.is_fixed, 1 if work <= SMALL_PRODUCT else sys.maxsize
     if os.getpid() != IMPORTING_PROCESS:
         # The first product on several threads would wait forever for the parent's. For good: other
         # code would wait for them, too.
         torch.set_num_threads(1)
-    with threads(_choose(setting, most), is_fixed):
-        yield
-
-
-@contextmanager
-def threads(n: int, is_fixed: bool = True) -> Iterator[None]:
-    """A context, or decorator, in which the calling thread computes on n threads.
-
-    Args:
-        n: how many.
-        is_fixed: passes inside take the same number.
-    """
-    outside, was_fixed = _here.outside, _here.is_fixed
-    before = torch.get_num_threads()
-    number = outside or before
-    _here.outside, _here.is_fixed = number, is_fixed
-    _passes.append((n, number))
-    torch.set_num_threads(n)
+    before, outside = torch.get_num_threads(), (_here.number, _here.most)
+    _here.number, _here.most = _here.number or before, most or _here.most
+    torch.set_num_threads(_choose(setting, 1 if work <= SMALL_PRODUCT else sys.maxsize))
     try:
         yield
     finally:
         torch.set_num_threads(before)
-        _passes.remove((n, number))
-        _here.outside, _here.is_fixed = outside, was_fixed
+        _here.number, _here.most = outside
 
 
 def steady_threads(setting: int | None = None, most: int = MOST_THREADS) -> int:
-    """How many threads, of one processor each, may share work; inside `threads`, those.
+    """How many threads, of one processor each, may share work.
 
     Args:
         setting: see `threads_for`.
@@ -105,10 +80,8 @@ def _choose(setting: int | None, most: int) -> int:
     """The user's number of threads; PyTorch's, up to ``most``, if none was chosen."""
     if os.getpid() != IMPORTING_PROCESS or multiprocessing.parent_process() is not None:
         return 1
-    if _here.is_fixed:
-        return torch.get_num_threads()
-    number = _here.outside or torch.get_num_threads()
-    return setting or (number if IS_CHOSEN else min(number, most))
+    number = _here.number or torch.get_num_threads()
+    return min(_here.most, setting or (number if IS_CHOSEN else min(number, most)))
 
 
 def results_ahead(
@@ -131,7 +104,11 @@ def results_ahead(
     is_inference, is_grad = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
 
     def run(item: T) -> R:
-        with threads(1), torch.inference_mode(is_inference), torch.set_grad_enabled(is_grad):
+        with (
+            threads_for(0, most=1),
+            torch.inference_mode(is_inference),
+            torch.set_grad_enabled(is_grad),
+        ):
             return function(item)
 
     with ThreadPoolExecutor(n, "spacy_elmo") as pool:

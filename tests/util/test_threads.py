@@ -9,9 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Event
 
 import pytest
 import torch
@@ -23,7 +21,6 @@ from spacy_elmo.util.threads import (
     SMALL_PRODUCT,
     results_ahead,
     steady_threads,
-    threads,
     threads_for,
 )
 
@@ -84,49 +81,17 @@ def test_the_number_holds_inside_and_is_put_back() -> None:
     with threads_for(MUCH), pytest.raises(ZeroDivisionError), threads_for(0):
         assert torch.get_num_threads() == 1
         _ = 1 / 0
-    with pytest.raises(ZeroDivisionError), threads(3):
+    with pytest.raises(ZeroDivisionError), threads_for(0, 3):
         assert torch.get_num_threads() == 3
         _ = 1 / 0
     assert torch.get_num_threads() == N
 
 
-def test_passes_inside_choose_anew_but_not_inside_a_fixed_number() -> None:
+def test_a_large_product_inside_a_small_one_and_where_there_are_fewer() -> None:
     with threads_for(0):
-        assert [number(MUCH), number(0, setting=2), torch.get_num_threads()] == [N, 2, 1]
-    with threads(3):
-        assert [number(0), number(MUCH, setting=2), steady_threads(), steady_threads(2)] == [3] * 4
-    with threads(3), threads_for(0):  # however deep
-        assert [number(0), number(MUCH)] == [3, 3]
-
-
-def test_the_users_number_survives_passes_of_several_threads() -> None:
-    """Also of a thread that first uses PyTorch while another computes a pass, on one thread."""
-    inside, leave = Event(), Event()
-
-    def first() -> int:
-        with threads_for(0):
-            inside.set()
-            assert leave.wait(60)
-        return torch.get_num_threads()
-
-    def second() -> tuple[int, int, int]:
-        with threads_for(0, setting=3), threads_for(MUCH):
-            found = torch.get_num_threads()
-        return found, number(0), torch.get_num_threads()
-
-    def choosing() -> tuple[int, int]:
-        torch.set_num_threads(2)
-        return number(MUCH), torch.get_num_threads()
-
-    with ThreadPoolExecutor(2) as pool, ThreadPoolExecutor(1) as another:
-        one = pool.submit(first)
-        assert inside.wait(60)
-        assert pool.submit(second).result(60) == (N, 1, N)
-        assert another.submit(choosing).result(60) == (2, 2)
-        leave.set()
-        assert one.result(60) == N
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(torch.get_num_threads).result(60) == N
+        assert [number(MUCH), torch.get_num_threads()] == [N, 1]
+    with threads_for(0, most=2):
+        assert number(MUCH) == number(MUCH, setting=3) == steady_threads(3) == 2
 
 
 def test_texts_are_divided_among_the_processors(many_processors: None) -> None:
@@ -214,24 +179,6 @@ def test_nothing_is_computed_behind_the_back_of_who_stops() -> None:
     next(ahead)
     ahead.close()  # type: ignore[attr-defined]
     assert running == []
-
-
-def test_a_pass_has_threads_for_its_own_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With gradients, by the products of its steps; without, sentences are read on one."""
-    model = BiLM(BiLMConfig(((1, 4),), 8, 16)).eval()
-    seen, sentence = watch(model), ["one", "two", "three"]
-    monkeypatch.setattr(module, "SMALL_PRODUCT", 4 * model.config.layer_size)
-    batches = [
-        [sentence],
-        [[*sentence, str(i)] for i in range(8)],
-        [*[[str(i)] for i in range(8)], ["long"] * 200],  # few sentences in most of its steps
-    ]
-    for sentences in batches:
-        model.read(sentences)
-    with torch.no_grad():
-        for sentences in batches:
-            model.read(sentences)
-    assert seen == [1, N, 1, 1, 1, 1]
 
 
 def run(script: str, *arguments: str, **variables: str) -> str:
