@@ -1,6 +1,6 @@
 """Every registered name but the factories, a cheap constructor each."""
 
-from typing import Any, List, Optional, Union
+from typing import Any
 
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -14,9 +14,6 @@ from .pipeline.settings import BiLMSettings
 from .pipeline.text_classifier import TextCatLinear
 from .pipeline.tok2vec import Tok2Vec
 
-# spaCy checks configs against these annotations, so they are plain types, not strings.
-# ruff: noqa: UP006, UP007, UP035, UP045
-
 __all__ = [
     "Elmo", "ElmoListener", "EncodedVectors", "ScalarMix", "Shards",
     "TextCatLinear", "Texts", "Tok2Vec",
@@ -27,16 +24,16 @@ def Elmo(
     *,
     weights: Any = "en_sm",
     frozen: bool = True,
-    width: Optional[int] = None,
+    width: int | None = None,
     initial_state: str = "auto",
     segments: str = "auto",
     max_words: int = 400,
     batch_words: int = 4096,
     learn_rate_factor: float = 1.0,
     cache_mb: int = 1024,
-    threads: Optional[int] = None,
-    mix: Optional[Model[List[Floats3d], List[Floats2d]]] = None,
-) -> Model[List[Doc], List[Floats2d]]:
+    threads: int | None = None,
+    mix: Model[list[Floats3d], list[Floats2d]] | None = None,
+) -> Model[list[Doc], list[Floats2d]]:
     """``spacy-elmo.Elmo.v1``: a biLM and a mix of its layers (Peters et al. 2018).
 
     Args:
@@ -44,7 +41,7 @@ def Elmo(
         mix: how the layers become one vector, `spacy-elmo.ScalarMix.v1`; None for its defaults.
 
     Returns:
-        ``List[Doc]`` to one array ``(n_tokens, 2P)`` each.
+        ``list[Doc]`` to one array ``(n_tokens, 2P)`` each.
 
     Raises:
         ValueError: a setting is out of range.
@@ -58,11 +55,11 @@ def ElmoListener(
     dropout: float = 0.0,
     layer_norm: bool = False,
     mix_l2: float = 0.001,
-    initial_weights: Optional[List[float]] = None,
+    initial_weights: list[float] | None = None,
     gamma: float = 1.0,
     trainable: bool = True,
-    layers: Union[int, str] = "all",
-) -> Model[List[Doc], List[Floats2d]]:
+    layers: int | str = "all",
+) -> Model[list[Doc], list[Floats2d]]:
     """``spacy-elmo.ElmoListener.v1``: its own mix of the layers of an elmo component.
 
     Its width is that of the component's weights and needs no setting.
@@ -74,7 +71,7 @@ def ElmoListener(
         mix_l2: λ, its ``l2``.
 
     Returns:
-        ``List[Doc]`` to one array ``(n_tokens, 2P)`` each.
+        ``list[Doc]`` to one array ``(n_tokens, 2P)`` each.
 
     Raises:
         ValueError: a setting is out of range.
@@ -95,7 +92,7 @@ def EncodedVectors(path: str) -> Any:
     return teacher.EncodedVectors(path)
 
 
-def Shards(paths: Union[str, List[str]]) -> Any:
+def Shards(paths: str | list[str]) -> Any:
     """``spacy-elmo.Shards.v1``: a text for pretraining, tokenized by `elmo tokenize`.
 
     Args:
@@ -108,10 +105,10 @@ def Shards(paths: Union[str, List[str]]) -> Any:
 
 
 def Texts(
-    paths: Union[str, List[str]],
+    paths: str | list[str],
     lang: str = "en",
-    tokenizer: Optional[str] = None,
-    column: Optional[str] = None,
+    tokenizer: str | None = None,
+    column: str | None = None,
 ) -> Any:
     """``spacy-elmo.Texts.v1``: raw text for pretraining, tokenized as it is read.
 

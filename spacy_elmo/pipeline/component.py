@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List, Literal, Optional, Union  # noqa: UP035
+from typing import Any, Literal
 from uuid import uuid4
 from weakref import ref
 
@@ -33,9 +33,6 @@ from .readings import ComparedRows, Reading, add_hooks, note_reading, store, tok
 from .scalar_mix import reset, set_up
 from .warn import warn_of_weights
 
-# spaCy checks configs against these annotations, so they are plain types, not strings.
-# ruff: noqa: UP006, UP007, UP045
-
 MODEL = {"@architectures": ELMO_MODEL, "mix": {"@architectures": MIX}}
 
 
@@ -47,8 +44,8 @@ MODEL = {"@architectures": ELMO_MODEL, "mix": {"@architectures": MIX}}
 def make_elmo(
     nlp: Language,
     name: str,
-    model: Model[List[Doc], List[Floats2d]],
-    store: List[Literal["layers", "vectors"]],
+    model: Model[list[Doc], list[Floats2d]],
+    store: list[Literal["layers", "vectors"]],
     vectors: Literal["auto", "elmo", "vocab"],
 ) -> "Elmo":
     """Construct an elmo component; no file is opened."""
@@ -86,7 +83,7 @@ class Elmo(Tok2Vec):
     def __init__(
         self,
         vocab: Vocab,
-        model: Model[List[Doc], List[Floats2d]],
+        model: Model[list[Doc], list[Floats2d]],
         name: str = "elmo",
         *,
         store: Sequence[str] = (),
@@ -96,7 +93,7 @@ class Elmo(Tok2Vec):
             raise ValueError(f"An elmo component's model is spacy-elmo.Elmo.v1, not {model.name}.")
         super().__init__(vocab, model, name)
         self.key, self.batch = uuid4().hex, Batch()
-        self.tokenizer: Optional[type] = None
+        self.tokenizer: type | None = None
         self.store, self.vectors = list(store), vectors
         self._has_own_listeners = False  # whose layers are kept
 
@@ -119,18 +116,18 @@ class Elmo(Tok2Vec):
     # Listeners
 
     @property
-    def listener_map(self) -> Dict[str, List[Any]]:
+    def listener_map(self) -> dict[str, list[Any]]:
         """The listeners of each component; spaCy empties it when it begins to link a pipeline."""
         return self._listener_map
 
     @listener_map.setter
-    def listener_map(self, value: Dict[str, List[Any]]) -> None:
+    def listener_map(self, value: dict[str, list[Any]]) -> None:
         self._listener_map = value
         self.model.attrs["replace_listener_cfg"] = partial(replace_config, self.name)
         self._writer, self._conflict = self.name, ""  # of doc.tensor, the last one so far
 
     @property
-    def tok2vec_listeners(self) -> List[Tok2VecListener]:
+    def tok2vec_listeners(self) -> list[Tok2VecListener]:
         """spaCy's listeners, which get ``doc.tensor`` and share the component's mix."""
         return [listener for listener in self.listeners if isinstance(listener, Tok2VecListener)]
 
@@ -217,7 +214,7 @@ class Elmo(Tok2Vec):
 
     # Reading Docs
 
-    def predict(self, docs: Iterable[Doc]) -> List[Reading]:
+    def predict(self, docs: Iterable[Doc]) -> list[Reading]:
         """Read Docs, which are not changed.
 
         Args:
@@ -239,13 +236,13 @@ class Elmo(Tok2Vec):
         self._check_words()
         return readings
 
-    def _read(self, docs: Sequence[Doc]) -> List[Reading]:
+    def _read(self, docs: Sequence[Doc]) -> list[Reading]:
         settings, n_tokens = self.bilm.settings, self.bilm.tokens_at_once
         given = settings.segments, settings.max_words, n_tokens
         parts = (part for doc in docs for part in doc_parts(doc, *given))
-        readings: List[Reading] = []
+        readings: list[Reading] = []
         for group in chunks(parts, n_tokens, n_tokens):  # of long Docs: few layers are in memory
-            layers: List[Any] = self.model.get_ref("bilm").predict(group)
+            layers: list[Any] = self.model.get_ref("bilm").predict(group)
             for part, own, vectors in zip(group, layers, self.mix.predict(layers), strict=True):
                 if part.start == 0:
                     readings.append(self._new_reading(part))
@@ -313,9 +310,9 @@ class Elmo(Tok2Vec):
         examples: Iterable[Example],
         *,
         drop: float = 0.0,
-        sgd: Optional[Optimizer] = None,
-        losses: Optional[Dict[str, float]] = None,
-    ) -> Dict[str, float]:
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
         """Run the biLM over a batch for the listeners, which add up their gradients.
 
         They are backpropagated in `finish_update`, or with the next batch if gradients are
@@ -359,7 +356,7 @@ class Elmo(Tok2Vec):
         super().finish_update(sgd)
 
     def initialize(
-        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
+        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
     ) -> None:
         """Load the weights and set up the mix. What has been learned before is forgotten.
 
@@ -405,7 +402,7 @@ class Elmo(Tok2Vec):
 
     # Files
 
-    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the component, its weights included, and their card and licence beside it."""
         if "model" not in exclude:
             self.set_up()
@@ -421,7 +418,7 @@ class Elmo(Tok2Vec):
             self.set_up()
         return super().to_bytes(exclude=exclude)
 
-    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "Elmo":
         """Load the component with its weights; a ValueError if a file is missing or damaged."""
         with self._loading(str(path), exclude):
             super().from_disk(path, exclude=exclude)

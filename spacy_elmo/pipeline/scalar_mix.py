@@ -5,30 +5,27 @@ averaging reaches thinc's parameters only.
 """
 
 from collections.abc import Callable
-from typing import Any, List, Optional, Tuple, Union  # noqa: UP035
+from typing import Any
 
 from thinc.api import Model, Ops
 from thinc.types import Floats2d, Floats3d
 
 from .settings import MAX_GAMMA, MixSettings
 
-# spaCy checks configs against these annotations, so they are plain types, not strings.
-# ruff: noqa: UP006, UP007, UP045
-
 NAME = "elmo-scalar-mix"
 EPSILON = 1e-5  # in the layer normalization
 
-MixModel = Model[List[Floats3d], List[Floats2d]]
+MixModel = Model[list[Floats3d], list[Floats2d]]
 
 
 def ScalarMix(
-    initial_weights: Optional[List[float]] = None,
+    initial_weights: list[float] | None = None,
     gamma: float = 1.0,
     layer_norm: bool = False,
     dropout: float = 0.0,
     l2: float = 0.0,
     trainable: bool = True,
-    layers: Union[int, str] = "all",
+    layers: int | str = "all",
 ) -> MixModel:
     """``spacy-elmo.ScalarMix.v1``: layers ``(L + 1, n_tokens, 2P)`` to vectors ``(n_tokens, 2P)``.
 
@@ -61,8 +58,8 @@ def ScalarMix(
 
 
 def forward(
-    model: MixModel, X: List[Floats3d], is_train: bool
-) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Floats3d]]]:
+    model: MixModel, X: list[Floats3d], is_train: bool
+) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats3d]]]:
     if not X:
         return [], lambda dY, with_dX=True: []
     if not model.has_param("w"):
@@ -84,7 +81,7 @@ def forward(
         masks = [model.ops.get_dropout_mask(y.shape, settings.dropout) for y in Y]
         Y = [y * mask for y, mask in zip(Y, masks, strict=True)]
 
-    def backprop(dY: List[Floats2d], with_dX: bool = True) -> List[Floats3d]:
+    def backprop(dY: list[Floats2d], with_dX: bool = True) -> list[Floats3d]:
         xp = model.ops.xp
         if masks is not None:
             dY = [d * mask for d, mask in zip(dY, masks, strict=True)]
@@ -109,7 +106,7 @@ def forward(
     return Y, backprop
 
 
-def init(model: MixModel, X: Optional[List[Floats3d]] = None, Y: Any = None) -> None:
+def init(model: MixModel, X: list[Floats3d] | None = None, Y: Any = None) -> None:
     if X:
         reset(model)
         set_up(model, X[0].shape[0], X[0].shape[2])
@@ -173,7 +170,7 @@ def layer_weights(model: MixModel) -> Any:
     return s
 
 
-def _normalize(ops: Ops, X: Any) -> Tuple[Floats3d, Callable[[Any], Floats3d]]:
+def _normalize(ops: Ops, X: Any) -> tuple[Floats3d, Callable[[Any], Floats3d]]:
     """Each token's vector in each layer to mean 0, variance 1; zeros stay zeros."""
     centered = X - X.mean(axis=2, keepdims=True)
     scale = 1 / ops.xp.sqrt((centered**2).mean(axis=2, keepdims=True) + EPSILON)

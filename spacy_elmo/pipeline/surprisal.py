@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal, Union
+from typing import TYPE_CHECKING, Literal
 
 import srsly
 from spacy.language import Language
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     import torch
 
     from ..lm.language_model import LanguageModel
-
-# spaCy checks configs against these annotations, so they are plain types, not strings.
-# ruff: noqa: UP007
 
 if not Token.has_extension("surprisal"):
     Token.set_extension("surprisal", default=None)
@@ -107,12 +104,12 @@ class ElmoSurprisal(Pipe):
             for i, value, known in zip(tokens, bits, surprisal.known, strict=True):
                 doc[i]._.surprisal = value if known else None
 
-    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the language model as a directory of weights, unless ``"model"`` is excluded."""
         if "model" not in exclude:
             self.language_model.save(path)
 
-    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "ElmoSurprisal":
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoSurprisal":
         """Load the language model that `to_disk` saved, unless ``"model"`` is excluded.
 
         Raises:
@@ -149,7 +146,7 @@ class ElmoSurprisal(Pipe):
         return self
 
 
-def _load(weights: Union[str, Path], device: "torch.device") -> "LanguageModel":
+def _load(weights: str | Path, device: "torch.device") -> "LanguageModel":
     # Every `spacy.blank` imports this module: what is heavy waits until it is needed.
     from ..lm.language_model import LanguageModel
 

@@ -1,7 +1,7 @@
 """A linear classifier of texts: their words, and the mean of ELMo's vectors."""
 
 from collections.abc import Callable
-from typing import Any, List, Optional, Tuple  # noqa: UP035
+from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc
@@ -13,19 +13,16 @@ from thinc.types import Floats2d
 from ..weights.statistics import MIN_FREQUENCY
 from .listener import ElmoListener, LearnedFrom
 
-# spaCy checks configs against these annotations, so they are plain types, not strings.
-# ruff: noqa: UP006, UP045
-
 LENGTH = 15.0  # of each part of a text's features, for which Adam's usual rate of 0.001 is right
 SUMMANDS = 2  # weights of each word, by hash, that a SparseLinear adds
 
 
 def TextCatLinear(
-    tok2vec: Model[List[Doc], List[Floats2d]],
+    tok2vec: Model[list[Doc], list[Floats2d]],
     exclusive_classes: bool,
     length: int = 2**14,
-    nO: Optional[int] = None,
-) -> Model[List[Doc], Floats2d]:
+    nO: int | None = None,
+) -> Model[list[Doc], Floats2d]:
     """``spacy-elmo.TextCatLinear.v1``: for few labelled texts, one linear map of two parts.
 
     - the words of the text, each once, in lower case, weighted by ``-log(p(word) + 1e-5)``
@@ -41,7 +38,7 @@ def TextCatLinear(
         nO: number of classes; found from the labels.
 
     Returns:
-        ``List[Doc]`` to the scores ``(n_docs, nO)``.
+        ``list[Doc]`` to the scores ``(n_docs, nO)``.
 
     Raises:
         ValueError: ``length`` is below 1; or, at initialization, there are no statistics of a biLM.
@@ -62,14 +59,14 @@ def TextCatLinear(
 
 
 def forward(
-    model: Any, docs: List[Doc], is_train: bool
-) -> Tuple[Floats2d, Callable[[Floats2d], List[Doc]]]:
+    model: Any, docs: list[Doc], is_train: bool
+) -> tuple[Floats2d, Callable[[Floats2d], list[Doc]]]:
     means, words = model.layers
     by_mean, backprop_mean = means(docs, is_train)
     by_words, backprop_words = words(weighted_words(model, docs), is_train)
     activation = model.ops.sigmoid if model.attrs["multi_label"] else model.ops.softmax
 
-    def backprop(dY: Floats2d) -> List[Doc]:
+    def backprop(dY: Floats2d) -> list[Doc]:
         # As of thinc's Softmax: what spaCy gives is the cross entropy's gradient of the logits.
         backprop_words(dY)
         backprop_mean(dY)
@@ -80,7 +77,7 @@ def forward(
 
 def to_length_forward(
     model: Model, X: Any, is_train: bool
-) -> Tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
+) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
     """Rows of length `LENGTH`; zeros stay zeros."""
     norms = model.ops.xp.linalg.norm(X, axis=1, keepdims=True).clip(1e-6)
     unit = X / norms
@@ -91,7 +88,7 @@ def to_length_forward(
     return LENGTH * unit, backprop
 
 
-def init(model: Any, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
+def init(model: Any, X: list[Doc] | None = None, Y: Any = None) -> None:
     """Set the shapes, and take over the frequencies of words; a copied pipeline has them."""
     means, words = model.layers
     if Y is not None:
@@ -106,7 +103,7 @@ def init(model: Any, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
         model.attrs["frequencies"] = word_frequencies(bilms)
 
 
-def word_frequencies(bilms: List[Any]) -> dict[str, float]:
+def word_frequencies(bilms: list[Any]) -> dict[str, float]:
     """How frequent words are in lower case, from the statistics of the biLM that is listened to.
 
     Raises:
@@ -125,7 +122,7 @@ def word_frequencies(bilms: List[Any]) -> dict[str, float]:
     return frequencies
 
 
-def weighted_words(model: Any, docs: List[Doc]) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+def weighted_words(model: Any, docs: list[Doc]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Hashes of the words of all texts, each once; their weights; their number in each text."""
     known, words, weights = model.attrs["frequencies"], [], []
     for doc in docs:
