@@ -35,8 +35,8 @@ import spacy
 from exported import export
 from peers import CACHE, OURS, python_of, read, weights_of
 
-from spacy_elmo.text.shards import read_lines
-from spacy_elmo.text.split_text import split_text
+from spacy_elmo.text.files import read_lines
+from spacy_elmo.text.readers import split_text
 
 Side = tuple[str, dict[str, Any]]  # the peer that `read` starts, and options of its reader
 SETTINGS: dict[str, Side] = {

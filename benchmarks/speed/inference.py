@@ -24,7 +24,7 @@ import spacy
 import torch
 from spacy.tokens import Doc
 
-from spacy_elmo.text.shards import read_lines
+from spacy_elmo.text.files import read_lines
 
 TOKENS = 22  # of a short text
 

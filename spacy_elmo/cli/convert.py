@@ -153,9 +153,8 @@ def _read_text(source: Source, text: Path) -> list[list[str]]:
     """The sentences of a text, tokenized by the tokenizer of the card, or of its language."""
     from spacy.util import get_lang_class
 
-    from ..text.readers import blank
-    from ..text.split_text import split_text
-    from ..text.texts import paragraphs_in
+    from ..text.readers import blank, split_text
+    from ..text.tables import paragraphs_in
 
     lang, tokenizer = source.card.meta.get("lang") or "xx", source.card.meta.get("tokenizer")
     try:

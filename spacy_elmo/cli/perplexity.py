@@ -38,7 +38,7 @@ def perplexity_cli(
     from ..lm.head import load_head
     from ..lm.perplexity import evaluate
     from ..pretraining.device import find_device
-    from ..text.shards import find_files
+    from ..text.files import find_files
     from ..util.progress import ProgressBar
     from ..weights.find import find_weights
 
@@ -83,8 +83,9 @@ def read_text(
     weights: Weights, text: Path, tokenized: bool, lang: str | None, column: str | None = None
 ) -> Iterator[list[str]]:
     """The sentences of a text, raw or tokenized."""
+    from ..text.files import META, find_files, is_shard
     from ..text.readers import blank_pipeline, tokenize_files
-    from ..text.shards import META, Shards, find_files, is_shard
+    from ..text.shards import Shards
 
     if tokenized or (text / META).is_file() or is_shard(text):
         return Shards(text).sentences()

@@ -29,8 +29,9 @@ def tokenize_cli(
     separated by spaces. The meta.json beside them records the language and the tokenizer, which the
     weights trained on them will record too. The directory appears when all of it is written.
     """
+    from ..text.files import META, find_files
     from ..text.readers import blank, tokenize_files
-    from ..text.shards import META, find_files, write_meta, write_shards
+    from ..text.shards import write_meta, write_shards
     from ..util.files import atomic_directory
     from .output_directory import output_directory
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..about import __version__
-from ..text.split_text import memory_zone
+from ..text.readers import memory_zone
 from ..util.files import locked, read_json, write_json
 from ..util.progress import ProgressBar
 from ..util.workers import map_in_processes

@@ -12,12 +12,11 @@ from os.path import abspath
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..text.docbin import stored_docs_in
+from ..text.files import find_files, form, is_shard
+from ..text.readers import stored_docs_in
 from ..text.segments import chunks
-from ..text.shards import find_files, form, is_shard
-from ..text.tables import TABLES
+from ..text.tables import TABLES, texts_in
 from ..text.tables import rows_in as table_rows
-from ..text.texts import texts_in
 from .rows import Row, text_of
 
 MAX_ROWS = 4096  # in a chunk, however short they are

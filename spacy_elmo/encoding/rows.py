@@ -9,7 +9,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 from spacy.vocab import Vocab
 
-from ..text.docbin import StoredDoc
+from ..text.readers import StoredDoc
 from ..text.tables import check_text
 from ..util.settings import shorten
 

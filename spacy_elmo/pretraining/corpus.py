@@ -12,7 +12,7 @@ import numpy as np
 from ..bilm.characters import CharacterIds
 from ..lm.encoded_sentences import EncodedSentences, SentenceBatch
 from ..lm.vocabulary import Vocabulary
-from ..text.corpus_reader import CorpusReader
+from ..text.shards import CorpusReader
 from ..util.settings import Settings, at_least
 from ..util.threads import results_ahead
 from .config import CorpusSettings, TrainingSettings

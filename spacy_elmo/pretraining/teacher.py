@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from ..lm.encoded_sentences import SentenceBatch
-from ..text.corpus_reader import CorpusReader
+from ..text.shards import CorpusReader
 from ..util.files import members, reading
 from ..util.settings import shorten
 

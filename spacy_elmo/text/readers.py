@@ -1,37 +1,42 @@
-"""Raw texts as tokenized sentences."""
+"""Raw texts as tokenized sentences, in memory that does not grow with the text."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, lru_cache
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import spacy
 from spacy.language import Language
+from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
+from ..util.files import reading
 from ..util.workers import map_in_processes
 from ..weights.native import Weights
-from .corpus_reader import CorpusReader
-from .docbin import docs_in
-from .segments import chunks
-from .shards import Paths, find_files, form
-from .split_text import ZONE_CHARACTERS, ZONE_SIZE, sentences_of, split_text
-from .texts import paragraphs_in
+from .files import Paths, find_files, form
+from .segments import chunks, sentence_bounds
+from .shards import CorpusReader, split_at_spaces
+from .tables import paragraphs_in
 
 BY_RULES = "spacy.Tokenizer.v1"
+ZONE_SIZE, ZONE_CHARACTERS = 2000, 2**20  # in memory together: paragraphs, and their size
+KEPT_WORDS, MOST_CHARACTERS = 50_000, 128  # in a vocab that reads a corpus, and of a word
+MAX_UNPACKED, MAX_PACKED_RATIO = 2**28, 200  # repeated Docs pack to 1 in 130
 
 
 class Texts(CorpusReader):
     """Raw texts, tokenized and split into sentences as they are read.
 
     Args:
-        paths: files in the formats of `shards.FORMATS`, directories of them, or patterns.
+        paths: files in the formats of `files.FORMATS`, directories of them, or patterns.
         lang: code of their language.
         tokenizer: see `blank`.
-        column: see `texts_in`.
+        column: see `tables.texts_in`.
     """
 
     def __init__(
@@ -101,6 +106,37 @@ def blank_pipeline(
     return blank(lang)
 
 
+def memory_zone(nlp: Language, texts: Iterable[str]) -> AbstractContextManager[Any]:
+    """A context whose Docs are not used after it: a corpus of any size is read in flat memory.
+
+    The first `KEPT_WORDS` words, among which the frequent ones are, stay in the vocab: spaCy's
+    tokenizer caches nothing in a memory zone, and is slow without its cache.
+
+    Args:
+        nlp: reads the texts; no other thread uses it.
+        texts: to be read. Long words do not stay.
+    """
+    words = chain.from_iterable(map(str.split, texts))
+    if len(nlp.vocab) > KEPT_WORDS or any(len(word) > MOST_CHARACTERS for word in words):
+        return nlp.memory_zone()
+    return nullcontext()
+
+
+def sentences_of(doc: Doc) -> list[list[str]]:
+    """The sentences of a Doc as lists of words; none is empty, and no word has white space."""
+    return [split_at_spaces(doc[i].text for i in some) for some in sentence_bounds(doc).tokens]
+
+
+def split_text(nlp: Language, paragraphs: Iterable[str]) -> Iterator[list[str]]:
+    """Sentences of raw paragraphs, whitespace tokens left out."""
+    nlp.max_length = 2**40  # nothing here grows with more than the paragraph itself
+    texts = (text for text in paragraphs if text and not text.isspace())
+    for chosen in chunks(texts, ZONE_CHARACTERS, ZONE_SIZE):
+        with memory_zone(nlp, chosen):
+            sentences = [words for doc in nlp.pipe(chosen) for words in sentences_of(doc)]
+        yield from sentences
+
+
 def tokenize_files(
     nlp: Language, texts: Iterable[Path], n_process: int, column: str | None = None
 ) -> Iterator[list[str]]:
@@ -109,9 +145,9 @@ def tokenize_files(
     Args:
         nlp: its tokenizer is used; sentences are split as by the elmo component. Docs of a DocBin
             keep their tokens, and their sentences if they have any.
-        texts: files in the formats of `shards.FORMATS`.
+        texts: files in the formats of `files.FORMATS`.
         n_process: processes that tokenize.
-        column: see `texts_in`.
+        column: see `tables.texts_in`.
 
     Raises:
         ValueError: a text cannot be read.
@@ -143,3 +179,39 @@ def _stored_sentences(nlp: Language, path: Path) -> Iterator[list[str]]:
     known: Any = nlp.vocab  # without its getters, no word would be punctuation or white space
     for doc in docs_in(path, Vocab(lex_attr_getters=known.lex_attr_getters)):
         yield from sentences_of(doc)
+
+
+class StoredDoc(NamedTuple):
+    """A Doc on its way to another process.
+
+    Attributes:
+        text: of the Doc.
+        data: all of it but its tensor, as bytes.
+    """
+
+    text: str
+    data: bytes
+
+
+def docs_in(path: Path, vocab: Vocab) -> Iterator[Doc]:
+    """The Docs of a ``.spacy`` file, one after another.
+
+    Raises:
+        ValueError: it cannot be read, or a Doc is damaged.
+    """
+    with reading("the DocBin", path, TypeError, AttributeError, IndexError):  # spaCy's, of others
+        data = path.read_bytes()
+        most = MAX_UNPACKED + MAX_PACKED_RATIO * len(data)
+        unpacker, size = zlib.decompressobj(), 0
+        for start in range(0, len(data), 2**14):  # so that never all of it is in memory
+            size += len(unpacker.decompress(data[start : start + 2**14]))
+            if size > most:
+                raise ValueError(f"it unpacks to more than {most:,} bytes")
+        yield from DocBin().from_bytes(data).get_docs(vocab)
+
+
+def stored_docs_in(path: Path) -> Iterator[StoredDoc]:
+    """The Docs of a ``.spacy`` file as bytes, whose words get their flags where they are read; see
+    `docs_in`."""
+    for doc in docs_in(path, Vocab()):
+        yield StoredDoc(doc.text, doc.to_bytes(exclude=["tensor"]))

@@ -1,21 +1,48 @@
-"""Rows of files whose columns have names: JSONL, CSV, TSV and Parquet."""
+"""The texts of a file: lines, or a column of JSONL, CSV, TSV or Parquet."""
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from ..util.files import reading
 from ..util.optional_imports import import_extra
 from ..util.settings import shorten
-from .shards import MAX_LINE, form, limited_lines, open_text, read_lines
+from .files import FORMATS, MAX_LINE, UNREAD, form, limited_lines, open_text, read_lines
 
+LINE_END = re.compile("\r\n|\r|\n")
 BATCH_ROWS = 64  # of Parquet, in memory together
 Rows = Iterator[tuple[int, list[Any]]]  # the number of the line, or of the row; the values
+
+
+def texts_in(path: Path, column: str | None = None) -> Iterator[str]:
+    """The texts of a file: a column of JSONL, CSV, TSV or Parquet, else the lines.
+
+    Args:
+        path: of the file; its suffix tells the format.
+        column: its name, in JSONL the key; None for ``"text"``. See `rows_in`.
+
+    Raises:
+        ValueError: the file cannot be read, is of another format, or has no such column.
+    """
+    if form(path) in (".spacy", *UNREAD):
+        raise ValueError(
+            f"'{path}' is not text: expected {FORMATS}. pandas makes JSONL of a table by "
+            f"frame.to_json('texts.jsonl', orient='records', lines=True)."
+        )
+    if form(path) in TABLES:
+        return (text for [text] in rows_in(path, [column or "text"]))
+    return read_lines(path)
+
+
+def paragraphs_in(path: Path, column: str | None = None) -> Iterator[str]:
+    """The lines of each of the texts of a file, see `texts_in`; they end as those of files do."""
+    return chain.from_iterable(map(LINE_END.split, texts_in(path, column)))
 
 
 def rows_in(path: Path, columns: Sequence[str]) -> Iterator[list[Any]]:

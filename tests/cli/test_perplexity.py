@@ -14,7 +14,7 @@ from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
-from spacy_elmo.text.split_text import split_text
+from spacy_elmo.text.readers import split_text
 from spacy_elmo.weights.find import load_bilm
 from spacy_elmo.weights.layout import Card
 

@@ -14,10 +14,10 @@ from spacy.tokens import DocBin
 
 from spacy_elmo import encode
 from spacy_elmo.encoding.row_files import RowFiles
-from spacy_elmo.text import docbin, shards, split_text
+from spacy_elmo.text import files, readers
+from spacy_elmo.text.files import read_lines
 from spacy_elmo.text.readers import tokenize_files
-from spacy_elmo.text.shards import read_lines
-from spacy_elmo.text.texts import texts_in
+from spacy_elmo.text.tables import texts_in
 
 from ..pipeline.helpers import write_weights
 
@@ -29,7 +29,7 @@ def sentences(path: Path) -> list[list[str]]:
 
 
 def test_lines_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards, "MAX_LINE", 1_000)
+    monkeypatch.setattr(files, "MAX_LINE", 1_000)
     path = tmp_path / "shard.txt.gz"
     path.write_bytes(gzip.compress(b"a" * 1_000 + b"\n" + b"a" * 1_001 + b"\n"))
     lines = read_lines(path)
@@ -71,8 +71,8 @@ def test_a_docbin_that_unpacks_to_far_more(tmp_path: Path, monkeypatch: pytest.M
     data = DocBin(docs=[nlp("The same. ")] * 20_000).to_bytes()
     path.write_bytes(data)
     assert len(sentences(path)) == 20_000
-    monkeypatch.setattr(docbin, "MAX_UNPACKED", 1_000)
-    monkeypatch.setattr(docbin, "MAX_PACKED_RATIO", 10)
+    monkeypatch.setattr(readers, "MAX_UNPACKED", 1_000)
+    monkeypatch.setattr(readers, "MAX_PACKED_RATIO", 10)
     most = 1_000 + 10 * len(data)
     with pytest.raises(ValueError, match=rf"docs\.spacy: it unpacks to more than {most:,} bytes"):
         sentences(path)
@@ -97,6 +97,6 @@ def test_a_fault_of_ours_is_not_the_files(tmp_path: Path, monkeypatch: pytest.Mo
     def fault(doc: Any) -> None:
         raise TypeError("a fault")
 
-    monkeypatch.setattr(split_text, "sentence_bounds", fault)
+    monkeypatch.setattr(readers, "sentence_bounds", fault)
     with pytest.raises(TypeError, match=r"^a fault$"):
         sentences(tmp_path / "docs.spacy")

@@ -12,8 +12,8 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import Perplexity, evaluate
-from spacy_elmo.text.shards import read_lines
-from spacy_elmo.text.split_text import split_text
+from spacy_elmo.text.files import read_lines
+from spacy_elmo.text.readers import split_text
 from spacy_elmo.weights.find import find_weights, load_bilm
 
 OWN_TEXT = [

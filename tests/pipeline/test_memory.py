@@ -32,8 +32,8 @@ def peak():
     return int(line.split()[1]) * 1024
 """
 SENTENCES = r"""
-from spacy_elmo.text.shards import read_lines
-from spacy_elmo.text.split_text import split_text
+from spacy_elmo.text.files import read_lines
+from spacy_elmo.text.readers import split_text
 
 text, weights = sys.argv[1:]
 lines = read_lines(Path(text))

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.text.shards import Shards, read_lines, write_meta, write_shards
+from spacy_elmo.text.files import read_lines
+from spacy_elmo.text.shards import Shards, write_meta, write_shards
 
 from ..pretraining.helpers import prose
 

@@ -1,7 +1,7 @@
 import spacy
 
-from spacy_elmo.text import split_text as module
-from spacy_elmo.text.split_text import split_text
+from spacy_elmo.text import readers as module
+from spacy_elmo.text.readers import split_text
 
 
 def test_a_corpus_leaves_few_words_in_the_vocab(monkeypatch):

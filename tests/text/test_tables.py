@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from spacy_elmo.text import shards, tables
-from spacy_elmo.text.tables import rows_in
-from spacy_elmo.text.texts import texts_in
+from spacy_elmo.text import files, tables
+from spacy_elmo.text.tables import rows_in, texts_in
 
 TEXTS = ['A "bank", they said.', "Two\nlines, one\r\nrow", "", "안녕\ttab", " ", "x" * 200_000]
 
@@ -69,7 +68,7 @@ def test_nulls_are_empty_and_numbers_no_texts(tmp_path: Path, suffix: str) -> No
 def test_a_text_without_end_is_named(
     tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (shards, tables):
+    for module in (files, tables):
         monkeypatch.setattr(module, "MAX_LINE", 1000)
     path = write(tmp_path / f"a{suffix}", {"text": ["a" * 900, "a\n" * 501]})
     texts = texts_in(path)
@@ -120,7 +119,7 @@ def test_csv_of_other_programs(tmp_path: Path) -> None:
 def test_a_damaged_table_is_named(
     tmp_path: Path, content: bytes, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (shards, tables):
+    for module in (files, tables):
         monkeypatch.setattr(module, "MAX_LINE", 1000)
     (tmp_path / "a.csv").write_bytes(content)
     with pytest.raises(ValueError, match=rf"Cannot read the table .*a\.csv: .*{message}"):
