@@ -37,8 +37,8 @@ def perplexity_cli(
     from ..lm.encoded_sentences import EncodedSentences
     from ..lm.head import load_head
     from ..lm.perplexity import evaluate
-    from ..pretraining.device import find_device
     from ..text.files import find_files
+    from ..util.device import find_device
     from ..util.progress import ProgressBar
     from ..weights.find import find_weights
 

@@ -18,7 +18,7 @@ from torch import distributed, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from .device import find_device
+from ..util.device import find_device
 
 # Ranks wait for each other while the first evaluates; torchrun notices those that are lost.
 TIMEOUT = timedelta(days=1)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from spacy_elmo.pretraining.device import find_device
+from spacy_elmo.util.device import find_device
 
 
 def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
