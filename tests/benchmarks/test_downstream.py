@@ -157,15 +157,6 @@ def test_every_task(run: Run, data: Path, tmp_path: Path, task: str) -> None:
     assert out.startswith(f"{task} all {arm} 1 ")
 
 
-def test_korean(data: Path) -> None:
-    """Sentences that are trained on are left out of the other sets, and particles are in spans."""
-    tagger, ner = TASKS["ko-tagger"], TASKS["ko-ner"]
-    assert [[t.text for t in doc] for doc in tagger.read(data, "test")] == [["개가", "달린다"]]
-    assert len(list(tagger.read(data, "train"))) == 1
-    [doc] = ner.read(data, "test")
-    assert [(ent.text, ent.label_) for ent in doc.ents] == [("철수는", "PS"), ("서울에", "LC")]
-
-
 def test_confidence(run: Run, data: Path) -> None:
     """Of what it has learned from, each component is sure, and right."""
     out = run("confidence", "--data", data, "--components", "ner", "spancat", "--steps", 60)

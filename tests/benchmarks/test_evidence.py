@@ -85,16 +85,3 @@ def test_parts_that_train(run: Run, data: Path, tmp_path: Path) -> None:
     assert printed.startswith("arms: tagger, 500, ELMo, mix (λ = 0.001), 0 ")
     assert printed.count("\n") == 5  # seeds, three of which both parts have
     assert run("evidence", *arguments, "--parts", "noise", "--only", "HashEmbedCNN") != ""
-
-
-def test_another_language(run: Run, data: Path, tmp_path: Path) -> None:
-    """Which the weights' card names; they have no head."""
-    arguments = ("--data", data, "--weights", KOREAN, "--quick", "--out", tmp_path / "found.jsonl")
-    units = run("evidence", *arguments, "--list")
-    assert "perplexity" not in units and "tasks: ko-ner, 500, ELMo, mix (λ = 0.001)" in units
-    assert "blimp" not in units and "tagger, 2000" not in units
-    run("evidence", *arguments, "--parts", "senses")
-    found = Results(tmp_path / "found.jsonl").records.values()
-    assert [record["unit"] for record in found] == [{"set": "sentences"}]
-    german = run("evidence", *arguments, "--lang", "de", "--list")
-    assert "tasks: de-parser, 400, ELMo, input and output, 0" in german
