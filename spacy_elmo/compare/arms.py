@@ -55,6 +55,7 @@ def make_arms(base: Config, weights: Iterable[str]) -> dict[str, Config]:
     """
     arms = {name: add_elmo(base, weights=name) for name in weights}
     plain = fill(base)
+    plain["training"]["optimizer"] = copy_config(next(iter(arms.values())))["training"]["optimizer"]
     if blocks.ELMO & blocks.kinds_of(plain["components"]):
         raise ValueError("The config has ELMo already. Give one without ELMo, which is added here.")
     for split in ("train", "dev"):

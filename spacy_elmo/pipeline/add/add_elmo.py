@@ -75,6 +75,7 @@ def add_elmo(
     if places:
         write_recipes(new, old, places, shared, light, note)
         remove_unused_tok2vec(new, old, [*shared, *(path for path, _ in places)], note)
+        average_parameters(new, note)
     new = fill(new)
     new["components"].update({n: each for n, each in sourced.items() if n in new["components"]})
     return new
@@ -158,6 +159,16 @@ def write_recipes(
             bilm["segments"] = "doc"
             note(f"{elmo}: segments = doc, because '{name}' learns where sentences end")
         get_block(new, path[:-1])[path[-1]] = recipe
+
+
+def average_parameters(new: Config, note: Note) -> None:
+    """Let Adam average what a task learns, if the biLM is frozen: with few labels one step's
+    parameters are often worse. spaCy averages no parameters of PyTorch, as those of the biLM."""
+    optimizer, bilm = new["training"]["optimizer"], new["components"][str(find_elmo(new))]
+    is_frozen = bilm.get("model", {}).get("frozen", True)
+    if is_frozen and optimizer.get("use_averages") is False:
+        optimizer["use_averages"] = True
+        note("[training.optimizer] use_averages: true, because few labels make steps differ")
 
 
 def remove_unused_tok2vec(new: Config, old: Block, changed: list[Path], note: Note) -> None:
