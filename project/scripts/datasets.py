@@ -1,8 +1,9 @@
 """Where the data of each language are, and how their formats are read.
 
 Downloads, and files of your own, are ``assets/LANG/KIND.SPLIT.SUFFIX``, with the kinds ud, ner and
-textcat, and ``assets/LANG/text.SUFFIX`` for the raw text. Without a dev set, every tenth text of
-the training set is taken for it. Files may be compressed with xz, and .spacy files are read too.
+textcat, and ``assets/LANG/text.SUFFIX`` or several ``text.NAME.SUFFIX`` for the raw text. Without a
+dev set, every tenth text of the training set is taken for it. Files may be compressed with xz, and
+.spacy files are read too.
 Where there is no split "train", one called "few" stands for it: a treebank's dev set.
 """
 
@@ -348,7 +349,7 @@ FORMATS: dict[tuple[str, str], tuple[Callable[..., Iterator[Any]], Callable[...,
 
 
 def read_paragraphs(split: str, lang: str, local: str) -> Iterator[str]:
-    """The paragraphs of the raw text; of one file, every fiftieth is held out.
+    """The paragraphs of the raw text; of downloads, every fiftieth is held out.
 
     Args:
         split: train, or dev for the text that is held out.
@@ -364,9 +365,7 @@ def read_paragraphs(split: str, lang: str, local: str) -> Iterator[str]:
             raise ValueError(f"There is none of the texts {', '.join(names)} in {local}.")
         with ExitStack() as stack:
             files = [stack.enter_context(open_text(path)) for path in found]
-            paragraphs = [filter(None, map(str.strip, file)) for file in files]
-            for turn in zip_longest(*paragraphs):  # from each in turn: runs may be short
-                yield from filter(None, turn)
+            yield from in_turn([filter(None, map(str.strip, file)) for file in files])
         return
     folder = Path(local) if local else Path("assets", lang)
     files = sorted(folder.glob("text.*"))
@@ -375,7 +374,18 @@ def read_paragraphs(split: str, lang: str, local: str) -> Iterator[str]:
             f"There is no {folder / 'text.*'}; see `python -m spacy project assets`, or name your "
             f"own for the workflow `language` with --vars.text FILE."
         )
-    for i, text in enumerate(read_articles(files[0])):
+    yield from in_turn([read_split(path, split) for path in files])
+
+
+def in_turn(texts: list[Iterator[str]]) -> Iterator[str]:
+    """The paragraphs of some texts, one from each in turn: runs may be short."""
+    for turn in zip_longest(*texts):
+        yield from filter(None, turn)
+
+
+def read_split(path: Path, split: str) -> Iterator[str]:
+    """The paragraphs of a file for training, or those that are held out."""
+    for i, text in enumerate(read_articles(path)):
         if (i % 50 == 49) == (split == "dev"):
             yield from (line for line in text.splitlines() if len(line.split()) >= LEAST_WORDS)
 
