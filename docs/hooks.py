@@ -19,8 +19,8 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
-    "README.md", "README.ko.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md",
-    "SECURITY.md", "benchmarks/README.md",
+    "README.md", "README.ko.md", "ARCHITECTURE.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md",
     "project/README.md", "project/COMMANDS.md", "project/configs/README.md",
     "project/six_tasks/README.md",
     "project/weights/en_md/README.md", "project/weights/ko_sm/README.md",

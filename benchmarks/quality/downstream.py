@@ -193,7 +193,7 @@ def draw_learning(results: list[dict[str, Any]], task: str, picture: Path) -> No
         if result["task"] == task and isinstance(size := result["size"], str):
             share = 100.0 if size == "all" else float(size.rstrip("%"))
             arms.setdefault(result["arm"], {}).setdefault(share, []).append(result["score"])
-    draw_curves({task: arms}, f"{task}: {TASKS[task].score}", output=picture)
+    draw_curves({f"{TASKS[task].score}, %": arms}, task.capitalize(), "share of the labels, %", picture)
 
 
 def learned(results: list[dict[str, Any]]) -> dict[str, list[Mix]]:
@@ -205,7 +205,7 @@ def learned(results: list[dict[str, Any]]) -> dict[str, list[Mix]]:
     return {task: found[task] for task in TASKS if found[task]}
 
 
-def draw_learned(found: dict[str, list[Mix]], picture: Path, name: str = "the tasks") -> None:
+def draw_learned(found: dict[str, list[Mix]], picture: Path) -> None:
     """The picture of the mixes of tasks, means of the seeds."""
     means = [
         Mix(
@@ -216,7 +216,7 @@ def draw_learned(found: dict[str, list[Mix]], picture: Path, name: str = "the ta
         )
         for task, each in found.items()
     ]
-    draw_mixes(means, title=f"Mixes of {name}", output=picture)
+    draw_mixes(means, title="Mixes of the tasks", output=picture)
 
 
 def main() -> None:

@@ -37,7 +37,6 @@ import noise
 import perplexities
 import probes
 import similarity
-import six_tasks
 import tables
 import text_means
 from arms import (
@@ -347,7 +346,7 @@ def write_docs(setup: Setup, results: Results, page: Path) -> None:
     pictures that stand beside the page."""
     weights = fingerprint(setup.weights)
     results.keep(weights)
-    text, missing = tables.fill(page.read_text(encoding="utf-8"), results, weights, setup.lang)
+    text, missing = tables.fill(page.read_text(encoding="utf-8"), results, weights)
     page.write_text(text, encoding="utf-8")
     if (languages := page.with_name("languages.md")).exists():
         text = tables.fill_languages(languages.read_text(encoding="utf-8"))
@@ -363,9 +362,6 @@ def write_docs(setup: Setup, results: Results, page: Path) -> None:
         downstream.draw_learning(curve, "tagger", images / "curves.svg")
     if "tasks" not in missing:
         downstream.draw_learned(downstream.learned(trained), images / "mixes.svg")
-    if "six-tasks" not in missing:
-        learned = six_tasks.learned(Results(tables.SIX_TASKS), tables.SIX_TASKS_OF[1])
-        downstream.draw_learned(learned, images / "six_tasks.svg", "the paper's tasks")
 
 
 if __name__ == "__main__":

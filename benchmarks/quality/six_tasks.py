@@ -38,7 +38,6 @@ from spacy.util import fix_random_seed, load_model_from_config, registry
 from thinc.api import Config
 
 from spacy_elmo import mixes
-from spacy_elmo.pipeline.mixes import Mix
 
 PROJECT = Path(__file__).parents[2] / "project" / "six_tasks"
 sys.path.append(str(PROJECT))
@@ -177,35 +176,6 @@ def lines(found: Measured, arms: Sequence[str]) -> Iterator[str]:
             yield f"| {task.title} | " + " | ".join(cells) + " |"
 
 
-def side_by_side(found: Measured, arms: Sequence[str]) -> Iterator[str]:
-    """A table of the tasks where all arms are measured with all labels: mean and half the range of
-    the seeds that all arms have, the best means in bold."""
-    yield "| | " + " | ".join(arms) + " |"
-    yield "|---" * (len(arms) + 1) + "|"
-    for name, task in TASKS.items():
-        column = found.get((name, 1), {})
-        if not column.keys() >= set(arms):
-            continue
-        seeds = set.intersection(*(set(column[arm]) for arm in arms))
-        chosen = {arm: {seed: column[arm][seed] for seed in sorted(seeds)} for arm in arms}
-        parts = [summary(chosen[arm]).partition("±") for arm in arms]
-        best = max(float(score) for score, *_ in parts)
-        shown = [f"**{score}**" if float(score) == best else score for score, *_ in parts]
-        cells = [score + sign + half for score, (_, sign, half) in zip(shown, parts, strict=True)]
-        yield f"| {task.title} | " + " | ".join(cells) + " |"
-
-
-def label_lines(found: Measured, share: float) -> Iterator[str]:
-    """A table of what some labels give, and all: scores without ELMo and with it, as in figure 1
-    of the paper."""
-    yield f"| | {100 * share:.0f}% | all |"
-    yield "|---" * 3 + "|"
-    for name, task in TASKS.items():
-        cells = [gain(found.get((name, each), {})) for each in (share, 1)]
-        if all(cells):
-            yield f"| {task.title} | " + " | ".join(cells) + " |"
-
-
 def cell(column: Column, arm: str) -> str:
     if not (seeds := column.get(arm)):
         return ""
@@ -218,29 +188,11 @@ def cell(column: Column, arm: str) -> str:
     return text
 
 
-def learned(results: Results, weights: str) -> dict[str, list[Mix]]:
-    """The mixes at the input of each task that was trained on all labels, one for each seed."""
-    found: dict[str, list[Mix]] = defaultdict(list)
-    for unit, result in results.of(PART, weights):
-        if unit["arm"] == "input" and unit["share"] == 1:
-            found[TASKS[unit["task"]].title] += [Mix(*mix) for mix in result["mixes"]]
-    return {task.title: found[task.title] for task in TASKS.values() if found[task.title]}
-
-
 def summary(seeds: dict[int, float]) -> str:
     """The mean, and half the range if there are several seeds."""
     scores = list(seeds.values())
     text = f"{statistics.mean(scores):.1f}"
     return text if len(scores) == 1 else f"{text}±{(max(scores) - min(scores)) / 2:.1f}"
-
-
-def gain(column: Column) -> str:
-    """From without ELMo to both mixes, with the seeds of both; empty if there are none."""
-    without, both = column.get("without", {}), column.get("input and output", {})
-    if not (seeds := without.keys() & both.keys()):
-        return ""
-    before, after = (statistics.mean(of[seed] for seed in seeds) for of in (without, both))
-    return f"{before:.1f} → {after:.1f}, {reduction(before, after)}"
 
 
 def reduction(before: float, after: float) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -23,12 +22,10 @@ RESULTS = Path(__file__).parents[1] / "results"
 SPEED, LANGUAGES = RESULTS / "speed.json", RESULTS / "languages.jsonl"
 FACTS = Path(__file__).parents[2] / "project" / "weights" / "languages.json"
 EN_MD = "en_md", "be1353e2d81a"  # name and fingerprint
-README = RESULTS / "readme.jsonl"
-SIX_TASKS, CORE_HOURS = RESULTS / "six_tasks.jsonl", RESULTS / "core_hours.jsonl"
+SIX_TASKS = RESULTS / "six_tasks.jsonl"
 SIX_TASKS_OF = "en_sm-0.2.0", "6521b5a71ccc"  # name and fingerprint: these take days
-NONE, WORDS = "–", " words"
+NONE = "–"
 PAIRED_SEEDS = range(5)
-STUDENT = 2.776  # the 97.5% quantile of the t distribution for five seeds
 
 TASKS = {  # label: task, size, arm with ELMo
     "tagger, 500 sentences": ("tagger", 500, BOTH),
@@ -59,16 +56,6 @@ COMPARED = {
     "parser, all": "parser, all 12,544",
     "NER": "NER, WNUT-17",
 }
-SIX_TABLES = {  # the paper's tables 1 and 3, its table 2 and figure 1; and other vectors
-    "six-tasks": lambda found: six_tasks.lines(found, ["without", "input", "input and output"]),
-    "six-tasks-layers": lambda found: six_tasks.side_by_side(
-        found, ["without", "layer 0", "top layer", "average", "λ = 1", "input", "output"]
-    ),
-    "six-tasks-labels": lambda found: six_tasks.label_lines(found, 0.1),
-    "six-tasks-others": lambda found: six_tasks.side_by_side(
-        found, ["input and output", six_tasks.MINILM]
-    ),
-}
 ARMS = {
     "without ELMo": WITHOUT,
     "layer 0 alone (no context)": "ELMo, layer 0",
@@ -85,40 +72,11 @@ INSTEAD_OF_MIX = {
 }
 COMPARED_MIXES: dict[str, int | str] = {"tagger": 500, "parser": 500, "ner": "all"}
 TAGGER_ONLY = ("ELMo, output", "ELMo, without a CNN", "ELMo, fine-tuned")
-PROBES = {
-    "universal tags": "UPOS",
-    "English tags": "XPOS",
-    "dependency label": "dependency",
-    "entities, F1": "entities",
-}
-NOISE = {
-    "clean": "clean",
-    "… words that are not in the training sentences": "unseen words",
-    "a typo in 10% of the words of four letters or more": "typos in 10 %",
-    "… in all": "typos in all",
-    "lower case": "lower case",
-    "upper case": "upper case",
-}
 REGISTERS = {
     "Wikipedia": "enwiki",
     "novels of 1880–1920": "fiction-pd",
     "MASC: email, blogs, speech, news; never trained on": "masc",
 }
-TRAINED = {  # arms of `core_hours.py`
-    "start": "the start",
-    "base": "rate 0.002, 2,048 words a step",
-    "rate-0.001": "rate 0.001",
-    "rate-0.004": "rate 0.004",
-    "batch-1024": "1,024 words, rate 0.0014",
-    "batch-4096": "4,096 words, rate 0.0028",
-    "candidates-8192": "8,192 candidates, not 2,048",
-    "dropout": "dropout 0.1, not 0",
-    "paragraphs": "paragraphs, not sentences",
-    "order": "not shuffled",
-}
-JUDGED = ("enwiki", "masc", "names", "blimp")
-
-
 LANGS = {
     "de": "German", "pt": "Portuguese", "ro": "Romanian", "hu": "Hungarian", "uk": "Ukrainian",
     "sv": "Swedish", "ko": "Korean", "es": "Spanish", "fr": "French", "it": "Italian",
@@ -129,7 +87,6 @@ LANGUAGE_ARMS = ("nothing", "static floret", "spacy pretrain", "ELMo")
 NOTHING, *_, ELMO = LANGUAGE_ARMS
 LanguageResults = dict[tuple[str, str, str], dict[str, list[Any]]]  # by language, text and arm
 SENTENCES = 400  # labelled, that the page shows
-MINUTES = 25.0  # of the pretraining, where texts are compared
 
 
 class Missing(Exception):
@@ -227,19 +184,6 @@ def gains(found: Found, rows: dict[str, tuple[str, int | str, str]], without: st
         yield f"| {label} | {a:.2f} | {text} | {gone:.0f}% |".replace("| -", "| −")
 
 
-def readme(path: Path = README) -> Iterator[str]:
-    """What `readme_commands.py` found, by the seeds that both arms have."""
-    found: dict[tuple[str, str], dict[int, float]] = {}
-    for each in map(json.loads, path.open(encoding="utf8")):
-        unit = each["unit"]
-        found.setdefault((unit["task"], each["part"]), {})[unit["seed"]] = each["found"]["score"]
-    yield from head("500 sentences", "without ELMo", "with ELMo", "error reduction")
-    for task in ("tagger", "parser"):
-        both = found[task, "without ELMo"], found[task, "with ELMo"]
-        a, b = ([scores[seed] for seed in both[0].keys() & both[1]] for scores in both)
-        yield f"| {task} | {mean(a):.2f} | **{mean(b):.2f}** | {reduction(a, b)} |"
-
-
 def alternatives(found: Found) -> Iterator[str]:
     yield from head("", *PEERS)
     for label, name in COMPARED.items():
@@ -282,18 +226,11 @@ def models(found: Found) -> Iterator[str]:
     yield row("weights, MB", [side[size] for side in (ours, beside["en_md"], minilm)], None, 0)
     yield row("speed, one core", [1.0, part, minilm["words/s"] / ours["words/s"]], None, 2)
     rows: dict[str, Callable[[Found], float]] = {
-        "linear probe, universal tags": lambda of: of.values("probes", "all", task="UPOS"),
-        "… English tags": lambda of: of.values("probes", "all", task="XPOS"),
         "senses of all words": lambda of: of.values("senses", "all", "occurrence", set="all words"),
         "CoarseWSD-20": lambda of: 100 * of.values("similarity", "occurrence", set="senses"),
-        "WiC": lambda of: 100 * of.values("similarity", "compared", set="in_context"),
         "sentences, STS": lambda of: 100 * of.values("similarity", "compared", set="sentences"),
-        "the demo's sentences": lambda of: of.values(
-            "senses", "all", 1, "`elmo senses`", set="sentences"
-        ),
         "BLiMP": lambda of: of.values("blimp", "all", "mean", "summed", pairs="all"),
         "perplexity, Wikipedia": lambda of: of.values("perplexity", "mean", text="enwiki"),
-        "perplexity, MASC": lambda of: of.values("perplexity", "mean", text="masc"),
     }
     for label in ("tagger, 500 sentences", "parser, 500 sentences", "NER"):
         task, size, arm = TASKS[COMPARED[label]]
@@ -324,43 +261,16 @@ def arms(found: Found) -> Iterator[str]:
     yield from columns(rows, (2, 2, 2))
 
 
-def mixes(found: Found) -> Iterator[str]:
-    """The learned mix minus its alternatives: the mean of paired seeds, and the half-width of its
-    95% interval by Student's t distribution."""
-    yield from head("learned mix minus", "tagger", "parser", "NER")
-    for label, other in INSTEAD_OF_MIX.items():
-        cells: list[Cell] = []
-        for task, size in COMPARED_MIXES.items():
-            with_mix, without = (
-                found.scores(task, size, arm, PAIRED_SEEDS) for arm in (MIX, other)
-            )
-            differences = [with_mix[seed] - without[seed] for seed in with_mix if seed in without]
-            if len(differences) < len(PAIRED_SEEDS):
-                raise Missing(f"no result of tasks: {task}, {size}, {other}, with five seeds")
-            half = STUDENT * stdev(differences) / len(differences) ** 0.5
-            gain = round(mean(differences), 2) + 0.0  # no negative zero
-            cells.append(f"{gain:+.2f} ± {half:.2f}".replace("-", "−"))
-        yield row(label, cells, None, 2)
-
-
-def paper_tasks(found: Found, name: str) -> Iterator[str]:
+def paper_tasks(found: Found) -> Iterator[str]:
     """The six tasks of the paper, by `six_tasks.py`; of earlier weights if it says so."""
     title, weights = SIX_TASKS_OF
-    lines = [*SIX_TABLES[name](six_tasks.measured(Results(SIX_TASKS), weights))]
+    measured = six_tasks.measured(Results(SIX_TASKS), weights)
+    lines = [*six_tasks.lines(measured, ["without", "input", "input and output"])]
     if len(lines) == 2:
-        raise Missing(f"no result of six tasks for {name}")
+        raise Missing("no result of six tasks")
     yield from lines
     if weights != found.weights:
         yield from ("", f"*Weights: `{title}`.*")
-
-
-def layers(found: Found) -> Iterator[str]:
-    titles = {f"layer {i}": str(i) for i in range(3)}
-    titles |= {name: name for name in ("all", "forward", "backward")}
-    yield from head("", *titles)
-    for label, task in PROBES.items():
-        cells = [found.values("probes", name, task=task) for name in titles.values()]
-        yield row(label, cells, max, 1)
 
 
 def senses(found: Found) -> Iterator[str]:
@@ -411,13 +321,6 @@ def similarity(found: Found) -> Iterator[str]:
     yield row("", cells, max, 1).removeprefix("|  ")
 
 
-def noise(found: Found) -> Iterator[str]:
-    yield from head("", "HashEmbedCNN", "with ELMo")
-    for label, kind in NOISE.items():
-        cells = [found.values("noise", kind, arm=arm) for arm in (WITHOUT, MIX)]
-        yield row(label, cells, max, 1)
-
-
 def texts(found: Found) -> Iterator[str]:
     sets = {"textcat": 1000, "subjectivity": 500, "intents": 770, "requests": 1500}
     rows: dict[str, list[Cell]] = {}
@@ -445,69 +348,20 @@ def texts(found: Found) -> Iterator[str]:
     yield from columns(rows, (1, 1, 1, 1))
 
 
-def perplexity(found: Found) -> Iterator[str]:
-    yield from head("", "unigrams", "en_sm")
-    for label, name in REGISTERS.items():
-        each = found.one("perplexity", text=name)
-        yield f"| {label} | {each['Unigrams']:.0f} | **{each['mean']:.1f}** |"
-
-
-def blimp(found: Found) -> Iterator[str]:
-    value = found.one("blimp", pairs="all")
-    every, equal = value["all"], value["equal `<UNK>`"]
-    yield from head("", "forward", "backward", "summed", "equal `<UNK>`")
-    rows = {"mean of 67": ("mean", every["mean"]), "±, 95%": ("interval", every["interval"])}
-    rows |= {name.replace("_", "/"): ("fields", each) for name, each in every["fields"].items()}
-    for label, (part, each) in rows.items():
-        other = equal["fields"][label.replace("/", "_")] if part == "fields" else equal[part]
-        yield row(label, [*each.values(), other["summed"]], None, 1)
-
-
-def core_hours(path: Path = CORE_HOURS) -> Iterator[str]:
-    """What training of equal time reached, by setting: the mean of its seeds."""
-    found: dict[str, list[dict[str, float]]] = {}
-    for each in map(json.loads, path.open(encoding="utf8")):
-        if "blimp" in each:
-            found.setdefault(each["arm"].partition(":")[0], []).append(each)
-    if not found:
-        raise Missing(f"no result of core_hours.py in {path}")
-    yield from head("", "Wikipedia", "MASC", "NER", "BLiMP")
-    for name, label in TRAINED.items():
-        if name in found:
-            yield row(label, [mean(each[key] for each in found[name]) for key in JUDGED], None, 1)
-
-
-def korean_senses(found: Found) -> Iterator[str]:
-    titles = {"`elmo senses`": "`elmo senses`", "`token.similarity`": "`token.similarity`"}
-    titles |= {"layer 0": "layer 0", "chance": "random"}
-    yield from head("", *titles)
-    for word, (n, shares) in found.one("senses", set="sentences").items():
-        label = word if word == "all" else f"{word}, {n} sentences"
-        yield row(label, [shares[name] for name in titles.values()], max, 0)
-
-
 def own_text(lang: str) -> str:
     """The text that the project has for a language: all but what must not be in weights."""
     return "novels" if lang in ("de", "es") else "both"
 
 
-def language_results(
-    path: Path, minutes: float | None = None, seeds: Collection[int] = ()
-) -> LanguageResults:
-    """Scores of each task and some seeds, or all. Without minutes, of the shortest pretraining."""
+def language_results(path: Path) -> LanguageResults:
+    """Scores of each task, a list of all seeds, after the shortest pretraining."""
     found: LanguageResults = {}
     shortest: dict[tuple[str, str, str], float] = {}
     for unit, value in Results(path).of("languages", ""):
         lasted = unit.get("minutes", 0.0)  # nothing, and vectors, are the same for any
-        if (
-            unit["sentences"] != SENTENCES
-            or (seeds and unit["seed"] not in seeds)
-            or (lasted and minutes not in (None, lasted))
-            or {"bilm_seed", "settings"} & set(unit)
-        ):
+        if unit["sentences"] != SENTENCES or {"words", "bilm_seed", "settings"} & set(unit):
             continue
-        text = f"{unit['text']}, {unit['words']:,}{WORDS}" if "words" in unit else unit["text"]
-        key = unit["lang"], text, unit["arm"]
+        key = unit["lang"], unit["text"], unit["arm"]
         if lasted > shortest.setdefault(key, lasted):
             continue
         if lasted < shortest[key]:
@@ -564,37 +418,6 @@ def with_deviation(cell: str, scores: list[float]) -> str:
     return f"{cell}±{stdev(scores):.1f}" if len(scores) > 1 else cell
 
 
-def language_texts(path: Path = LANGUAGES) -> Iterator[str]:
-    """The error reduction by ELMo, by the kind of the text that it has read."""
-    yield from by_text(language_results(path, MINUTES, [0]), ["novels", "modern", "both"])
-
-
-def language_words(path: Path = LANGUAGES) -> Iterator[str]:
-    """The same, by how many words of its own text it has read."""
-    found = language_results(path, MINUTES, [0])
-    words = {text for _, text, _ in found if text.endswith(WORDS)}
-    own = {text for _, text, _ in found if any(each.startswith(f"{text},") for each in words)}
-    yield from by_text(found, [*sorted(words, key=lambda text: (len(text), text)), *sorted(own)])
-
-
-def by_text(found: LanguageResults, texts: Sequence[str]) -> Iterator[str]:
-    """A column for each text, of the languages that have at least two of them."""
-    read = {lang: [t for t in texts if (lang, t, ELMO) in found] for lang in LANGS}
-    several = {lang: LANGS[lang] for lang, those in read.items() if len(those) > 1}
-    texts = [text for text in texts if any(text in read[lang] for lang in several)]
-    lines = head("", "task", *texts)
-    for lang, language in several.items():
-        nothing = found.get((lang, own_text(lang), NOTHING), {})
-        each_text = [found.get((lang, text, ELMO), {}) for text in texts]
-        for task, label in LANGUAGE_TASKS.items():
-            cells = [reduction(nothing.get(task, []), each.get(task, [])) for each in each_text]
-            if any(cell != NONE for cell in cells):
-                lines.append(row(f"{language} | {label}", cells, None, 0))
-    if len(lines) == 2:
-        raise Missing("no result of languages: several texts of one")
-    yield from lines
-
-
 def reduction(plain: list[float], elmo: list[float]) -> str:
     """The error reduction: the share of the errors that are gone."""
     if not plain or not elmo:
@@ -603,51 +426,35 @@ def reduction(plain: list[float], elmo: list[float]) -> str:
     return f"{100 * (after - before) / (100 - before):.0f}%".replace("-", "−")
 
 
-TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each language
-    "en": {
-        **{name: partial(paper_tasks, name=name) for name in SIX_TABLES},
-        "tasks": lambda found: gains(found, TASKS, WITHOUT),
-        "readme": lambda found: readme(),
-        "alternatives": alternatives,
-        "models": models,
-        "labels": learning_curve,
-        "settings": arms,
-        "mixes": mixes,
-        "layers": layers,
-        "senses": senses,
-        "similarity": similarity,
-        "noise": noise,
-        "texts": texts,
-        "perplexity": perplexity,
-        "blimp": blimp,
-        "core-hours": lambda found: core_hours(),
-        "languages": lambda found: languages(),
-        "language-texts": lambda found: language_texts(),
-        "language-words": lambda found: language_words(),
-    },
-    "ko": {
-        "korean": lambda found: gains(found, KOREAN, "without ELMo"),
-        "korean-senses": korean_senses,
-    },
+TABLES: dict[str, Callable[[Found], Iterator[str]]] = {
+    "tasks": lambda found: gains(found, TASKS, WITHOUT),
+    "labels": learning_curve,
+    "alternatives": alternatives,
+    "models": models,
+    "texts": texts,
+    "languages": lambda found: languages(),
+    "settings": arms,
+    "senses": senses,
+    "similarity": similarity,
+    "six-tasks": paper_tasks,
 }
 
 
-def fill(page: str, results: Results, weights: str, lang: str) -> tuple[str, dict[str, str]]:
+def fill(page: str, results: Results, weights: str) -> tuple[str, dict[str, str]]:
     """The page with the tables of a biLM, and what is missing for those that stay as they are.
 
     Args:
         page: in Markdown.
         results: with those of the biLM.
         weights: its fingerprint.
-        lang: its language, which has tables of its own.
     """
     missing: dict[str, str] = {}
 
     def table(match: re.Match[str]) -> str:
         start, name, text = match.groups()
-        if name in (tables := TABLES.get(lang, {})):
+        if name in TABLES:
             try:
-                text = "".join(f"{line}\n" for line in tables[name](Found(results, weights)))
+                text = "".join(f"{line}\n" for line in TABLES[name](Found(results, weights)))
             except Missing as error:
                 missing[name] = str(error)
         return start + text

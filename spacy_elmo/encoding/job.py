@@ -61,7 +61,9 @@ def encode(
     Until then, what was at OUT stays. ``OUT.json`` describes the job.
 
     Args:
-        corpus, tokenized, column: see `RowFiles`.
+        corpus: a file or directory: plain text, JSONL, CSV, TSV, Parquet, ``.spacy`` or shards.
+        tokenized: lines of plain text are words with spaces between them.
+        column: of the texts in JSONL, CSV, TSV or Parquet; ``"text"`` if it is None.
         keep: names of columns of JSONL, CSV, TSV or Parquet that are copied to the output, or one
             string of them with commas; ``id`` takes the place of the rows' numbers.
         out: ``….parquet``, a directory of Parquet files, or ``….npy`` or ``….hdf5``.

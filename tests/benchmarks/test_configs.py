@@ -11,7 +11,6 @@ from typing import NamedTuple
 import pytest
 import spacy
 from arms import ARMS, make_nlp
-from readme_commands import COMMANDS, WITH, WITHOUT, commands
 from spacy.cli.init_config import init_config
 from spacy.kb import InMemoryLookupKB
 from spacy.tokens import Doc, DocBin, Span
@@ -23,7 +22,6 @@ from spacy_elmo import add_elmo
 from spacy_elmo.weights.layout import Card
 
 from ..pipeline.helpers import write_weights
-from .conftest import Run
 
 COMPONENTS = (
     "tagger", "morphologizer", "trainable_lemmatizer", "senter", "parser", "ner", "span_finder",
@@ -155,22 +153,3 @@ def test_the_recipe_is_what_was_measured(name: str, arm: str) -> None:
     segments = ours["elmo"]["model"].pop("segments"), measured["elmo"]["model"].pop("segments")
     assert segments == ("doc" if name == "parser" else "auto", "auto")
     assert ours["elmo"] == measured["elmo"]
-
-
-@pytest.mark.slow
-def test_readme_commands(run: Run, data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    options = ("--data", data, "--sizes", "2", "--seeds", 0, "--max-steps", 2, "--tasks", "tagger")
-    lines = run("readme_commands", out, *options).splitlines()
-    assert [line.rsplit(" ", 1)[0] for line in lines] == [
-        f"tagger 2 0 2 {arm}" for arm in (WITHOUT, WITH)
-    ]
-    assert run("readme_commands", out, *options).splitlines() == lines
-
-
-def test_the_commands_of_an_arm() -> None:
-    with_elmo = commands(TASKS["tagger"], WITH, 0, "en_sm", None)
-    assert "\n".join(with_elmo).replace(" --system.seed 0", "") + "\n" == COMMANDS
-    without = commands(TASKS["tagger"], WITHOUT, 0, "en_sm", 5)
-    assert len(without) == len(with_elmo) - 1 and "elmo" not in "".join(without)
-    assert "train plain.cfg" in without[1] and without[1].endswith("--training.max_steps 5")

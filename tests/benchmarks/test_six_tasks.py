@@ -52,22 +52,6 @@ def test_a_table_that_is_continued(
     complete = [*six_tasks.lines(found, ("without", "input"))]  # not GAP
     assert len(complete) == 3 and complete[0] == "| | without | input | paper |"
     assert complete[2].endswith("| 88.0 → 88.7, +6% |")
-    assert {name: len(of) for name, of in six_tasks.learned(results, weights).items()} == {
-        "SNLI, accuracy": 1
-    }
-    columns = {
-        ("roles", 1.0): {"without": {0: 50.0, 1: 52.0}, "input and output": {0: 75.0}},
-        ("roles", 0.1): {"without": {0: 20.0}, "input and output": {0: 40.0}},
-        ("ner", 1.0): {"without": {0: 10.0}},
-    }
-    beside = [*six_tasks.side_by_side(columns, ["without", "input and output"])]
-    assert beside[0] == "| | without | input and output |"
-    assert beside[2:] == ["| semantic roles, F1 | 50.0 | **75.0** |"]  # the seed of both
-    by_labels = [*six_tasks.label_lines(columns, 0.1)]
-    assert by_labels[0] == "| | 10% | all |"
-    assert by_labels[2:] == [
-        "| semantic roles, F1 | 20.0 → 40.0, +25% | 50.0 → 75.0, +50% |"
-    ]  # fmt: skip
     files = sorted((corpora / "entailment").glob("*.spacy"))
     monkeypatch.syspath_prepend(PROJECT.parents[1] / "benchmarks" / "peers")
     from embed import sentences

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "spacy_elmo"
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 
 def tree() -> list[Path]:

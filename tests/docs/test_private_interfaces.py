@@ -17,7 +17,7 @@ SOURCES = {
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 TREES = {name: ast.parse(source) for name, source in SOURCES.items()}
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 TABLE = PAGE[PAGE.index("## Private interfaces") :].split("\n\n")[2]
 ROWS = re.findall(r"^\| (.*) \| (.*) \| .* \|$", TABLE, flags=re.MULTILINE)[1:]
 LISTED = {  # files by what the first column names

@@ -38,6 +38,7 @@ class Links(HTMLParser):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("material")
+    pytest.importorskip("mkdocstrings")
     out = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", out]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
