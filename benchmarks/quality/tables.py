@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 import six_tasks
@@ -376,46 +376,30 @@ def language_results(path: Path) -> LanguageResults:
 
 
 def languages(path: Path = LANGUAGES) -> Iterator[str]:
-    """All arms on the project's text; those that pretrain, after the shortest pretraining."""
-    yield from by_language(language_results(path), LANGUAGE_ARMS)
-
-
-def by_language(found: LanguageResults, arms: Sequence[str]) -> Iterator[str]:
-    """A row for each language and task: means of the seeds, and how they differ."""
-    yield from head("", "task", *arms, "error reduction")
-    for lang, language in LANGS.items():
-        own = [found.get((lang, own_text(lang), arm), {}) for arm in arms]
-        for task, label in LANGUAGE_TASKS.items():
-            scores = [each.get(task, []) for each in own]
-            if not all(scores):
-                continue  # in the table of the page on languages
-            cells: list[Cell] = [mean(each) if each else None for each in scores]
-            line = row(f"{language} | {label}", cells, max, 1).removesuffix(" |").split(" | ")
-            line[2:] = map(with_deviation, line[2:], scores)
-            yield f"{' | '.join(line)} | {reduction(scores[0], scores[-1])} |"
-
-
-def language_weights(path: Path = LANGUAGES, facts: Path = FACTS) -> Iterator[str]:
-    """A row for each of the project's weights: how much they read, and what they gain."""
+    """A row for each language, on the project's text: means of the seeds without ELMo and with it,
+    and the error reduction."""
     found = language_results(path)
-    labels = LANGUAGE_TASKS.values()
-    yield from head("", "million words", *labels, "treebank")
-    for lang, about in sorted(json.loads(facts.read_text(encoding="utf-8")).items()):
-        words = sum(float(each["words"].removesuffix(" M")) for each in about["sources"])
+    yield from head("", *LANGUAGE_TASKS.values())
+    for lang, language in LANGS.items():
         cells = []
         for task in LANGUAGE_TASKS:
             keys = [(lang, own_text(lang), arm) for arm in (NOTHING, ELMO)]
             plain, elmo = (found.get(key, {}).get(task, []) for key in keys)
             gain = reduction(plain, elmo)
             if gain != NONE:
-                gain = f"{mean(plain):.1f} → {mean(elmo):.1f}, {gain}"
+                gain = f"{mean(plain):.1f} → **{mean(elmo):.1f}**, {gain}"
             cells.append(gain)
-        yield f"| `{lang}_sm` | {words:.1f} | {' | '.join(cells)} | {about['treebank']} |"
+        if set(cells) != {NONE}:
+            yield f"| {language} | {' | '.join(cells)} |"
 
 
-def with_deviation(cell: str, scores: list[float]) -> str:
-    """The cell of some seeds, with their standard deviation."""
-    return f"{cell}±{stdev(scores):.1f}" if len(scores) > 1 else cell
+def language_weights(facts: Path = FACTS) -> Iterator[str]:
+    """A row for each of the project's weights: how much text it has read, and the treebank of the
+    page of evidence."""
+    yield from head("", "million words", "treebank")
+    for lang, about in sorted(json.loads(facts.read_text(encoding="utf-8")).items()):
+        words = sum(float(each["words"].removesuffix(" M")) for each in about["sources"])
+        yield f"| `{lang}_sm` | {words:.1f} | {about['treebank']} |"
 
 
 def reduction(plain: list[float], elmo: list[float]) -> str:
