@@ -42,7 +42,7 @@ def compare_cli(
     patience are the same. The dev set chooses the best steps of each training and measures
     them, so every score is one of the dev set.
 
-    The interval has 95% of the differences that 1,000 draws of dev Docs and seeds, with
+    The interval has 95% of the differences that up to 1,000 draws of dev Docs and seeds, with
     replacement, give (a paired bootstrap); where it includes zero, the difference may be chance.
     `errors` is how the number of errors changes. The sentences are those that every seed of one
     side gets right and every seed of the other wrong. Times compare on an idle machine only.
