@@ -140,7 +140,7 @@ def print_comparison(found: dict[str, Any], n_seeds: int) -> None:
             f"dev {score}", f"{100 * each['without']:.2f}", f"{100 * each['with']:.2f}",
             f"{100 * each['difference']:+.2f}",
             "{:+.2f} to {:+.2f}".format(*(100 * end for end in each["interval"])),
-            "–" if each["error_reduction"] is None else f"{-each['error_reduction']:+.0%}",
+            "–" if each["error_reduction"] is None else f"{0 - each['error_reduction']:+.0%}",
         )
         for score, each in found["scores"].items()
     ]  # fmt: skip

@@ -82,7 +82,7 @@ def plan(
     docs = read_docs(arms[WITHOUT]) if any(sizes) else []
     if max(sizes) > len(docs):
         raise ValueError(f"--sizes has {max(sizes):,}, but there are {len(docs):,} training Docs.")
-    for size in sizes:
+    for size in dict.fromkeys(0 if size == len(docs) else size for size in sizes):
         for seed in range(n_seeds):
             sample = folder / f"train-{size}-{seed}.spacy" if size else None
             if sample is not None:
