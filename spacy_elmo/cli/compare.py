@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..compare.arms import Training
 
 WIDTH = 96  # of a sentence that is printed
+NAME = 40  # characters of a biLM's path in a picture
 VERBS = {"mended": ("mends", "without"), "broken": ("breaks", "with")}
 
 
@@ -172,7 +173,7 @@ def draw(comparisons: list[dict[str, Any]], output: Path) -> None:
     panels: dict[str, dict[str, dict[float, list[float]]]] = defaultdict(lambda: defaultdict(dict))
     for each in comparisons:
         for score, values in each["scores"].items():
-            for arm, model in (("without", "without ELMo"), ("with", each["weights"])):
+            for arm, model in (("without", "without ELMo"), ("with", each["weights"][-NAME:])):
                 seeds = [100 * value for value in values["seeds"][arm]]
                 panels[score][model][each["docs"] or 0] = seeds
     title = "Scores on the dev set"

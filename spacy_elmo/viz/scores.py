@@ -24,7 +24,8 @@ def draw_bars(scores: Bars, title: str = "Scores", output: str | Path | None = N
         output: a file to write, too.
     """
     models = list(next(iter(scores.values())))
-    figure, axes = new_figure(title, 1.2 + 0.4 * len(models) * len(scores))
+    columns = len(models) if sum(map(len, models)) < 30 else 1  # of the legend
+    figure, axes = new_figure(title, 1.2 + (0.4 * len(scores) + 0.26 / columns) * len(models))
     width = BAR / len(models)
     for number, model in enumerate(models):
         places = [place + width * (number - (len(models) - 1) / 2) for place in range(len(scores))]
@@ -37,7 +38,7 @@ def draw_bars(scores: Bars, title: str = "Scores", output: str | Path | None = N
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     axes.invert_yaxis()
-    figure.legend(loc="outside lower left", frameon=False, ncols=min(3, len(models)))
+    figure.legend(loc="outside lower left", frameon=False, ncols=columns)
     return save_figure(figure, output)
 
 
