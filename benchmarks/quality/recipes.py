@@ -1,11 +1,12 @@
 """Recipes by which `elmo add` could let a tagger, a parser and NER learn from ELMo.
 
-    python benchmarks/quality/recipes.py OUT --data DATA --weights en_sm INT8 [--arms …] [--seeds …]
+    python benchmarks/quality/recipes.py OUT --data DATA --weights FLOAT INT8 [--arms …] [--seeds …]
 
 Each arm is the config that `elmo add` writes, changed, and trained with fixed steps: a tagger and a
 parser together on 500 sentences of EWT in Docs of ten, NER on WNUT-17. Nothing is selected; scores
-are those of the dev sets after the last step. A pipeline is trained on one of the two weights, in
-turn, and reads with both (see `int8.py`). OUT is a file of `results.py`.
+are those of the dev sets after the last step, and with the averages of the parameters. A pipeline
+is trained on one of the two weights, in turn, and reads with both (see `int8.py`). OUT is a file of
+`results.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import argparse
 import itertools
 import random
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -36,81 +37,51 @@ Block = dict[str, Any]
 PART = "recipes"  # of the results
 SCORES = {"tagger,parser": ["tag_acc", "dep_las", "sents_f"], "ner": ["ents_f"]}
 STEPS = {"tagger,parser": 600, "ner": 1000}
-MIX = {"@architectures": "spacy-elmo.ElmoListener.v1", "upstream": "elmo"}
-WIDTH = 96
 
 
-def four_layers(config: Block) -> None:
-    """What `elmo add` wrote first: four layers, ELMo at their input and at their output."""
-    change(config, encode={"depth": 4}, output_elmo=MIX)
-    if "ner" in config["components"]:
-        config["components"]["ner"]["model"]["tok2vec"]["output_elmo"] = None
+def elmo_add(config: Block) -> None:
+    """What `elmo add` writes: the `tok2vec`, of four layers, reads ELMo for all; behind it, the mix
+    of each component."""
 
 
-def one_layer(config: Block) -> None:
-    """One layer, ELMo at its input."""
-    change(config, encode={"depth": 1}, output_elmo=None)
-
-
-def no_layer(config: Block) -> None:
-    """An embedding and ELMo, reduced to the width of the embedding."""
-    change(config, encode=None, output_elmo=None, width=WIDTH)
-
-
-def shared(config: Block, depth: int = 1, width: int | None = WIDTH, mix: bool = True) -> None:
-    """One `tok2vec` of one layer with ELMo at its input for all; behind it, the mix of each, both
-    reduced to the width of one."""
-    components = config["components"]
-    name = config["nlp"]["pipeline"][1]
-    model = deepcopy(components[name]["model"]["tok2vec"])
-    model |= {"encode": {**model["encode"], "depth": depth, "width": WIDTH}, "output_elmo": None}
-    model["embed"] = {**model["embed"], "width": WIDTH}
-    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": WIDTH, "upstream": "tok2vec"}
-    change(config, embed=listener, encode=None, output_elmo=None, width=width)
-    if not mix:
-        for name in config["nlp"]["pipeline"][1:]:
-            config["components"][name]["model"]["tok2vec"] = listener
-    components["tok2vec"] = {"factory": "tok2vec", "model": model}
-    config["nlp"]["pipeline"].insert(1, "tok2vec")
-
-
-def shared_as_it_is(config: Block) -> None:
-    """The same, not reduced."""
-    shared(config, width=None)
-
-
-def shared_four(config: Block) -> None:
-    """The same with four layers."""
-    shared(config, depth=4, width=None)
+def shared_one_layer(config: Block) -> None:
+    """The same with one layer."""
+    config["components"]["tok2vec"]["model"]["encode"]["depth"] = 1
 
 
 def shared_alone(config: Block) -> None:
-    """A shared `tok2vec` of one layer without mixes behind it."""
-    shared(config, mix=False)
+    """That without mixes behind it."""
+    shared_one_layer(config)
+    for name in config["nlp"]["pipeline"][2:]:
+        model = config["components"][name]["model"]
+        model["tok2vec"] = model["tok2vec"]["embed"]
+
+
+def one_layer(config: Block) -> None:
+    """Embedding and encoder of one layer in each component, ELMo at its input."""
+    give_each_its_own(config, 1)
+
+
+def four_layers(config: Block) -> None:
+    """The same with four layers, and for a tagger and a parser ELMo at its output, too."""
+    give_each_its_own(config, 4, {"tagger", "parser"})
+
+
+def give_each_its_own(config: Block, depth: int, twice: Collection[str] = ()) -> None:
+    shared = config["components"].pop("tok2vec")["model"]
+    config["nlp"]["pipeline"].remove("tok2vec")
+    for name in config["nlp"]["pipeline"][1:]:
+        own = deepcopy(shared)
+        own["embed"]["width"] = own["encode"]["width"]
+        own["encode"]["depth"] = depth
+        own["output_elmo"] = deepcopy(own["elmo"]) if name in twice else None
+        config["components"][name]["model"]["tok2vec"] = own
 
 
 ARMS: dict[str, Callable[[Block], None]] = {
     each.__name__: each
-    for each in (
-        four_layers,
-        one_layer,
-        no_layer,
-        shared,
-        shared_as_it_is,
-        shared_four,
-        shared_alone,
-    )
+    for each in (four_layers, one_layer, shared_alone, shared_one_layer, elmo_add)
 }
-
-
-def change(config: Block, encode: Block | None, **settings: Any) -> None:
-    """Change the token vectors of all components that listen."""
-    for name in config["nlp"]["pipeline"]:
-        if name in ("tagger", "parser", "ner"):
-            block = config["components"][name]["model"]["tok2vec"]
-            block["embed"]["width"] = WIDTH
-            block["encode"] = encode and {**block["encode"], "width": WIDTH, **encode}
-            block.update(deepcopy(settings))
 
 
 def make_config(pipeline: str, arm: str, weights: str) -> Config:

@@ -123,7 +123,10 @@ def set_bilm(new: Block, sourced: Block, weights: Weights, frozen: bool | None, 
 
 
 def shared_tok2vecs(old: Block, free: Block, places: list[Place]) -> list[Path]:
-    """The models of the trained `tok2vec` components that what stands in some places listens to."""
+    """The models of the trained `tok2vec` components that what stands in some places listens to;
+    none if a component needs ELMo's own ``doc.tensor``, which a `tok2vec` would replace."""
+    if any(free[path[1]]["factory"] in recipes.PARTS_OF_DOCS for path, _ in places):
+        return []
     sources = dict.fromkeys(source for path, source in places if source != path)
     return [path for path in sources if free.get(path[1], {}).get("factory") == "tok2vec"]
 
@@ -144,14 +147,12 @@ def write_recipes(
             recipe = recipes.make_own_mix(factory, elmo, get_block(new, path))
         else:
             recipe = recipes.make_recipe(factory, elmo, block, light)
-        is_short = "encode" in recipe and kind_of(recipe["encode"] or {}) in recipes.ENCODERS
-        layers = f"; its encoder has {recipes.DEPTH} layer" if is_short else ""
-        note(f"{name}: reads ELMo, by {kind_of(recipe)}{layers}")
+        note(f"{name}: reads ELMo, by {kind_of(recipe)}")
         for _, part in blocks.find_blocks(recipe):
             if vectors is None and part.get("include_static_vectors"):
                 part["include_static_vectors"] = False
                 note(f"{name}: without static vectors, because [initialize] vectors is null")
-        if factory in recipes.PARTS_OF_DOCS and source not in shared:
+        if factory in recipes.PARTS_OF_DOCS:
             weights = new.interpolate()["components"][elmo]["model"]["weights"]
             new["components"][elmo]["model"]["width"] = find_weights(weights).config().width
         bilm = new["components"][elmo].get("model", {})  # a sourced component has none

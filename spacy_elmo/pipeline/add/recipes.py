@@ -9,12 +9,6 @@ from .blocks import EMBED_AND_ENCODE, HASH_EMBED_CNN, SPACYS_LISTENER, Block, ki
 
 FINE_TUNING_RATE = 0.1  # the biLM's learn_rate_factor
 
-DEPTH = 1  # layers of an encoder of spaCy's: the biLM has read what is farther away
-ENCODERS = {
-    "spacy.MaxoutWindowEncoder.v1", "spacy.MaxoutWindowEncoder.v2", "spacy.MishWindowEncoder.v1",
-    "spacy.MishWindowEncoder.v2",
-}  # fmt: skip
-
 # By factory. These apply their model to parts of Docs as Docs of their own, which have the rows of
 # doc.tensor and no layers: they share the elmo component's mix.
 PARTS_OF_DOCS = {"entity_linker"}
@@ -63,8 +57,6 @@ def make_recipe(factory: str, elmo: str, tok2vec: Block, light: bool) -> Block:
     if light:
         return listener(factory, elmo)
     parts = embed_and_encode(tok2vec)
-    if kind_of(parts["encode"] or {}) in ENCODERS:
-        parts["encode"] = {**parts["encode"], "depth": DEPTH}
     reads_twice = parts["encode"] is not None and factory not in (*PARTS_OF_DOCS, "tok2vec")
     parts["output_elmo"] = listener(factory, elmo) if reads_twice else None
     return {"@architectures": "spacy-elmo.Tok2Vec.v1", "elmo": listener(factory, elmo), **parts}
@@ -78,8 +70,6 @@ def make_own_mix(factory: str, elmo: str, tok2vec: Block) -> Block:
         elmo: name of the elmo component.
         tok2vec: the listener.
     """
-    if factory in PARTS_OF_DOCS:
-        return tok2vec
     own = listener(factory, elmo)
     return {"@architectures": "spacy-elmo.Tok2Vec.v1", "embed": tok2vec, "elmo": own}
 

@@ -117,6 +117,12 @@ def full() -> Config:
     return init_config(lang="en", pipeline=[*FULL])
 
 
+@pytest.fixture(scope="module")
+def mixing() -> Config:
+    """Those that read whole Docs."""
+    return init_config(lang="en", pipeline=[*MIXING])
+
+
 def tok2vec_of(config: Config, name: str) -> dict[str, Any]:
     return config["components"][name]["model"]["tok2vec"]
 
@@ -148,32 +154,43 @@ def learn(nlp: Language) -> list[float]:
     ]
 
 
-def test_every_component_that_can_learn_does(full: Config, weights: Path) -> None:
-    """A shared tok2vec reads ELMo; what listens to it gets its own mix, if it reads whole Docs."""
+def test_an_entity_linker_shares_no_tok2vec(full: Config, weights: Path) -> None:
+    """It needs ELMo's vectors in doc.tensor."""
     config = add_elmo(full, weights=weights)
-    assert config["nlp"]["pipeline"] == ["elmo", "tok2vec", *FULL]
+    assert config["nlp"]["pipeline"] == ["elmo", *FULL]
+    for name in FULL:
+        block = tok2vec_of(config, name)
+        assert block["@architectures"] == "spacy-elmo.Tok2Vec.v1"
+        assert (block["output_elmo"] is not None) == (name in MIXING), name
+    nlp = make_nlp(config)
+    assert set(nlp.get_pipe("elmo").listening_components) == {*FULL}
+
+
+def test_every_component_that_can_learn_does(mixing: Config, weights: Path) -> None:
+    """A shared tok2vec reads ELMo; what listens to it gets its own mix."""
+    config = add_elmo(mixing, weights=weights)
+    assert config["nlp"]["pipeline"] == ["elmo", "tok2vec", *MIXING]
     assert config["components"]["tok2vec"]["model"]["elmo"] == LISTENER
     own = tok2vec_of(config, "senter")
-    assert own["encode"]["depth"] == 1 and own["elmo"] == own["output_elmo"] == LISTENER
+    assert own["encode"] and own["elmo"] == own["output_elmo"] == LISTENER
     for name in {*MIXING} - {"senter"}:
         block = tok2vec_of(config, name)
-        assert (block["embed"], block["elmo"]) == (tok2vec_of(full, name), LISTENER), name
+        assert (block["embed"], block["elmo"]) == (tok2vec_of(mixing, name), LISTENER), name
         assert block["encode"] is block["output_elmo"] is None
-    assert tok2vec_of(config, "entity_linker") == tok2vec_of(full, "entity_linker")
     nlp = make_nlp(config)
     assert set(nlp.get_pipe("elmo").listening_components) == {"tok2vec", *MIXING}
-    assert set(nlp.get_pipe("tok2vec").listening_components) == {*FULL} - {"senter"}
+    assert set(nlp.get_pipe("tok2vec").listening_components) == {*MIXING} - {"senter"}
 
 
 def test_the_embedding_and_the_encoder_are_kept(quickstart: Config) -> None:
-    """Of a shared tok2vec, with its variables, and of one of the component's own; one layer."""
+    """Of a shared tok2vec, with its variables, and of one of the component's own."""
     before = deepcopy(quickstart)
     config = add_elmo(quickstart)
     assert quickstart == before
     assert (config["training"]["patience"], config["paths"]["train"]) == (77, None)
     plain, shared = (each["components"]["tok2vec"]["model"] for each in (before, config))
-    assert shared["encode"] == {**plain["encode"], "depth": 1}
-    assert shared["embed"] == plain["embed"] and shared["output_elmo"] is None
+    assert (shared["embed"], shared["encode"]) == (plain["embed"], plain["encode"])
+    assert shared["elmo"] == LISTENER and shared["output_elmo"] is None
     assert tok2vec_of(config, "tagger")["embed"] == tok2vec_of(before, "tagger")
     ner = tok2vec_of(config, "ner")
     assert ner["encode"]["width"] == 16 and ner["encode"]["depth"] == 1
@@ -508,11 +525,7 @@ def test_weights_that_are_not_there(quickstart: Config) -> None:
 
 def test_entity_linker_reads_doc_tensor(weights: Path) -> None:
     """Its model is applied to parts of Docs, which have no layers."""
-    config = init_config(lang="en", pipeline=["entity_linker"]).interpolate()
-    tok2vec = config["components"].pop("tok2vec")["model"]
-    config["nlp"]["pipeline"].remove("tok2vec")
-    config["components"]["entity_linker"]["model"]["tok2vec"] = tok2vec
-    config = add_elmo(config, weights=weights)
+    config = add_elmo(init_config(lang="en", pipeline=["entity_linker"]), weights=weights)
     listener = tok2vec_of(config, "entity_linker")["elmo"]
     assert listener["@architectures"] == "spacy.Tok2VecListener.v1"
     assert config["components"]["elmo"]["model"]["width"] == WIDTH
