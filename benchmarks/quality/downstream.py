@@ -193,9 +193,9 @@ def draw_learning(results: list[dict[str, Any]], task: str, picture: Path) -> No
         if result["task"] == task and isinstance(size := result["size"], str):
             share = 100.0 if size == "all" else float(size.rstrip("%"))
             arms.setdefault(result["arm"], {}).setdefault(share, []).append(result["score"])
-    draw_curves(
-        {f"{TASKS[task].score}, %": arms}, task.capitalize(), "share of the labels, %", picture
-    )
+    score = {"tag_acc": "accuracy", "dep_las": "labelled attachment", "ents_f": "F1"}
+    axis = f"{score.get(TASKS[task].score, TASKS[task].score)}, %"
+    draw_curves({axis: arms}, task.capitalize(), "share of the labels, %", picture)
 
 
 def learned(results: list[dict[str, Any]]) -> dict[str, list[Mix]]:

@@ -50,7 +50,7 @@ def draw_models() -> Drawing:
             y = 235 - 160 * (score - low) / (high - low)
             own = name in ("en_sm", "en_md")
             drawing.mark("circle", x, y, COLOURS[0] if own else GREY, stroke=INK, size=8)
-            anchor = "end" if x > left + 200 else "start"
+            anchor = "end" if x > left + 120 else "start"
             above = y - 14 if own else y + 24
             drawing.label(x, above, f"{name} {score:.1f}", size=14, anchor=anchor, bold=own)
     drawing.label(347, 318, "words a second on one core", anchor="middle", fill=FAINT)

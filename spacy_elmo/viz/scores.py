@@ -75,8 +75,7 @@ def draw_curves(
                 own, means, ranges, color=COLOURS[number % len(COLOURS)],
                 marker=MARKERS[number % len(MARKERS)], label=model,
             )  # fmt: skip
-        title = name if len(panels) > 1 else ""
-        axes.set(xscale="log", xlim=(sizes[0] / 1.2, sizes[-1] * 1.2), title=title)
+        axes.set(xscale="log", xlim=(sizes[0] / 1.2, sizes[-1] * 1.2), ylabel=name)
         axes.set_xticks(sizes, [f"{size:,g}" for size in sizes])
         axes.minorticks_off()
         axes.grid(True)
