@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import spacy
 from spacy.tokens import DocBin
+from spacy.training import Example
 from typer.testing import CliRunner
 
 import spacy_elmo.pipeline.surprisal  # noqa: F401  # also where another version is installed
@@ -221,11 +222,15 @@ def test_service(folder: Path) -> None:
     client = pytest.importorskip("fastapi.testclient").TestClient
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
-    model = {"@architectures": "spacy-elmo.TextCatLinear.v1"}
-    textcat = nlp.add_pipe("textcat", config={"model": model})
-    for name in ("delivery", "payment"):
-        textcat.add_label(name)
-    nlp.initialize()
+    listener = {"@architectures": "spacy-elmo.ElmoListener.v1"}
+    model = {"@architectures": "spacy-elmo.TextCatLinear.v1", "tok2vec": listener}
+    nlp.add_pipe("textcat", config={"model": {**model, "exclusive_classes": True}})
+    cats = ({"delivery": 1.0, "payment": 0.0}, {"delivery": 0.0, "payment": 1.0})
+    docs = nlp.make_doc("It never arrived."), nlp.make_doc("I paid twice.")
+    examples = [Example.from_dict(d, {"cats": c}) for d, c in zip(docs, cats, strict=True)]
+    nlp.initialize(lambda: examples)
+    for _ in range(5):
+        nlp.update(examples)
     nlp.to_disk("trained/model-best")
     page = (DOCS / "first-pipeline.md").read_text(encoding="utf-8")
     [code] = [content for _, _, content in blocks(page) if content.startswith("# service.py")]
