@@ -16,19 +16,15 @@ PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 START = """\
 # Commands
 
-All commands are `python -m spacy elmo COMMAND`, like spaCy's own. This page is written from their
-help texts, which `--help` shows too; a test compares them.
+This page is generated from the texts that `--help` shows.
 
-- Arguments come first, options after them, and what is written last (`OUT`) is the last argument or
-  `--output`.
 - Options mean the same everywhere: `--weights` takes the name or directory of a biLM, `--lang`
   a language code of spaCy, `--gpu-id` a GPU (-1: the CPU), and `--quiet` leaves out all but errors.
 - `--json` is for other programs: the standard output is one JSON document, or nothing if there was
-  an error; `output` in it is what was written. All but
-  `add`, `demo` and `init-config` have it.
+  an error; `output` in it names the file that was written. All but `add`, `demo` and `init-config`
+  have it.
 - Long work shows a bar on a terminal, and elsewhere (all but `download`) a line every half minute.
-- An error is one message on what was found and what to do, on the standard error stream, with exit
-  code 1; Ctrl-C exits with 130.
+- An error is one message on the standard error stream, with exit code 1; Ctrl-C exits with 130.
 
 """
 
@@ -41,12 +37,24 @@ def make_page() -> str:
         summary, *rest = paragraphs(command)
         lines.append(f"| [`elmo {name}`](#elmo-{name}) | {summary} |")
         sections.append(f"\n## elmo {name}")
+        sections.append(f"\n```text\nUsage: python -m spacy elmo {usage(name, command)}\n```")
         sections += [
             "\n" + textwrap.fill(text, 100, break_on_hyphens=False) for text in [summary, *rest]
         ]
         sections.append("")
         sections += ["| | |", "|---|---|", *rows(command)]
     return START + "\n".join([*lines, *sections]) + "\n"
+
+
+def usage(name: str, command: Any) -> str:
+    """The name of the command, its arguments, and where its options stand."""
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    names = [
+        each if argument.required or each.startswith("[") else f"[{each}]"
+        for argument in arguments
+        for each in [argument.metavar or (argument.name or "").upper()]
+    ]
+    return " ".join([name, *names, "[OPTIONS]"])
 
 
 def paragraphs(command: Any) -> list[str]:

@@ -231,6 +231,7 @@ def test_service(folder: Path) -> None:
     nlp.initialize(lambda: examples)
     for _ in range(5):
         nlp.update(examples)
+    Path("trained").mkdir()
     nlp.to_disk("trained/model-best")
     page = (DOCS / "first-pipeline.md").read_text(encoding="utf-8")
     [code] = [content for _, _, content in blocks(page) if content.startswith("# service.py")]
