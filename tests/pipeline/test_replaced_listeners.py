@@ -14,8 +14,6 @@ from .learning import (
     EMBED,
     LISTENER,
     TEXT,
-    bilm_of,
-    listeners_of,
     listening,
     make_examples,
     start,
@@ -39,36 +37,6 @@ def two(elmo: dict[str, Any], output_elmo: dict[str, Any]) -> dict[str, Any]:
         "encode": ENCODE,
         "output_elmo": output_elmo,
     }
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize("kind", ["own mix", "nested", "spaCy's"])
-def test_replaced(weights: Path, tmp_path: Path, kind: str, frozen: bool) -> None:
-    listener, paths = listening(gamma=1.5, dropout=0.1), ["model.tok2vec"]
-    if nested := kind == "nested":
-        listener, paths = two(listener, listening(gamma=0.5)), PATHS
-    elif kind == "spaCy's":
-        listener = LISTENER
-    nlp, examples, _ = started(weights, listener, frozen=frozen, gamma=1.5, dropout=0.1, steps=10)
-    docs = [example.reference for example in examples]
-    expected = nlp.get_pipe("tagger").model.predict([nlp(doc.copy()) for doc in docs])
-    nlp.replace_listeners("elmo", "tagger", paths)
-    assert nlp.get_pipe("elmo").listeners == [] and not listeners_of(nlp, "tagger")
-    tagger = nlp.get_pipe("tagger").model
-    assert max_difference(tagger.predict(docs), expected) <= TOLERANCE
-    models = (tagger, nlp.get_pipe("elmo").model)
-    one, other = (next(bilm_of(model).parameters()).data_ptr() for model in models)
-    assert (one == other) == frozen
-    block = nlp.config["components"]["tagger"]["model"]["tok2vec"]
-    if nested:
-        assert block["output_elmo"]["mix"]["gamma"] == 0.5
-        block = block["elmo"]
-    assert (block["frozen"], block["mix"]["gamma"], block["mix"]["dropout"]) == (frozen, 1.5, 0.1)
-    nlp.remove_pipe("elmo")
-    nlp.to_disk(tmp_path / "saved")
-    loaded = spacy.load(tmp_path / "saved")
-    assert max_difference(loaded.get_pipe("tagger").model.predict(docs), expected) <= TOLERANCE
-    step(loaded, make_examples(loaded), Adam(0.02))
 
 
 @pytest.mark.parametrize(

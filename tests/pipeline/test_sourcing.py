@@ -62,22 +62,6 @@ def same(nlp: Language, expected: np.ndarray, name: str = "tagger") -> None:
 # Both pipelines work
 
 
-@LISTENERS
-@pytest.mark.parametrize("order", [("elmo", "tagger"), ("tagger", "elmo")])
-def test_elmo_and_its_listener(
-    weights: Path, tmp_path: Path, order: tuple[str, str], tok2vec: dict[str, Any]
-) -> None:
-    source = trained(weights, tok2vec)
-    expected = scores(source)
-    nlp = spacy.blank("en")
-    for name in order:
-        nlp.add_pipe(name, source=source, first=name == "elmo" or None)
-    for each in (nlp, source, nlp):
-        same(each, expected)
-    nlp.to_disk(tmp_path / "nlp")
-    same(spacy.load(tmp_path / "nlp"), expected)
-
-
 @pytest.mark.parametrize("name", ["tagger", "pos"])
 def test_a_listener_beside_the_same_weights(weights: Path, tmp_path: Path, name: str) -> None:
     """In each pipeline it takes the layers of the elmo component that has read the Doc."""

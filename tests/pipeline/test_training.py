@@ -24,7 +24,6 @@ from .learning import (
     bilm_of,
     listening,
     make_examples,
-    make_inline,
     make_pipeline,
     mix_of,
     numbers,
@@ -33,36 +32,6 @@ from .learning import (
     step,
     tagger_config,
 )
-
-
-def accuracy(nlp: Language, examples: list[Example]) -> float:
-    return nlp.evaluate(
-        [Example(nlp.make_doc(eg.reference.text), eg.reference) for eg in examples]
-    )["tag_acc"]
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-def test_a_listening_tagger_learns(weights, tmp_path, frozen):
-    nlp, examples, optimizer = started(weights, frozen=frozen)
-    elmo = nlp.get_pipe("elmo")
-    before, mix = numbers(elmo.model), mix_of(elmo.model)
-    assert mix.get_param("w").tolist() == [0.0] * N_LAYERS
-    losses = [step(nlp, examples, optimizer) for _ in range(100)]
-    assert losses[-1]["tagger"] < 0.1 * losses[0]["tagger"]
-    assert losses[0]["elmo"] > 0
-    assert len(set(mix.get_param("w").tolist())) == N_LAYERS
-    assert mix.get_param("gamma")[0] != 1.0
-    moved = [name for name, value in numbers(elmo.model).items() if (value != before[name]).any()]
-    assert len(moved) == (0 if frozen else len(before))
-    learned = {name.removeprefix("_model.") for _, name in optimizer.mom1 if "." in name}
-    assert learned == set(moved)
-    assert accuracy(nlp, examples) > 0.9
-    nlp.to_disk(tmp_path / "saved")
-    loaded = spacy.load(tmp_path / "saved")
-    for text in ("the bank sat.", "a river"):
-        ours, theirs = nlp(text), loaded(text)
-        assert max_difference([ours.tensor], [theirs.tensor]) <= TOLERANCE
-        assert [token.tag_ for token in ours] == [token.tag_ for token in theirs]
 
 
 def test_learns_whatever_pytorch_is_set_to(weights):
@@ -124,28 +93,6 @@ def test_initialized_before_there_are_sentences(weights):
     assert not examples[0].predicted.has_annotation("SENT_START")
     nlp.update(examples, sgd=optimizer, annotates=["sentencizer"], losses=(losses := {}))
     assert losses["tagger"] > 0
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-def test_inline(weights, tmp_path, frozen):
-    """The architecture as a component's own; its width is not known before `initialize`."""
-    nlp = make_inline(weights, frozen=frozen)
-    model = nlp.get_pipe("tagger").model
-    assert model.get_ref("tok2vec").has_dim("nO") is None
-    examples, optimizer = start(nlp)
-    assert model.get_ref("tok2vec").get_dim("nO") == WIDTH
-    before = numbers(model)
-    losses = [step(nlp, examples, optimizer)["tagger"] for _ in range(30)]
-    assert losses[-1] < 0.5 * losses[0]
-    assert len(set(mix_of(model).get_param("w").tolist())) == N_LAYERS
-    changed = [(value != before[name]).any() for name, value in numbers(model).items()]
-    assert not any(changed) if frozen else all(changed)
-    nlp.to_disk(tmp_path / "saved")
-    loaded = spacy.load(tmp_path / "saved")
-    tagger, same = nlp.get_pipe("tagger"), loaded.get_pipe("tagger")
-    docs = [eg.reference for eg in examples]
-    assert max_difference(tagger.model.predict(docs), same.model.predict(docs)) <= TOLERANCE
-    step(loaded, make_examples(loaded), Adam(0.02))  # learns on
 
 
 @pytest.mark.parametrize("frozen", [True, False])

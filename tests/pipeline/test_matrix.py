@@ -1,0 +1,117 @@
+"""spaCy's listener, ours, and a biLM inside the task's model: trained, saved, sourced, replaced."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from spacy.language import Language
+from thinc.api import Adam
+
+from .helpers import N_LAYERS, TOLERANCE, max_difference
+from .learning import (
+    LISTENER,
+    TEXT,
+    bilm_of,
+    listening,
+    make_examples,
+    make_inline,
+    make_pipeline,
+    mix_of,
+    numbers,
+    start,
+    step,
+)
+
+LISTENERS = {"spaCy's": LISTENER, "ours": listening(gamma=1.5)}
+KINDS = pytest.mark.parametrize("kind", [*LISTENERS, "inline"])
+FROZEN = pytest.mark.parametrize("frozen", [True, False])
+
+
+def make(weights: Path, kind: str, frozen: bool) -> Language:
+    if kind == "inline":
+        return make_inline(weights, frozen=frozen)
+    return make_pipeline(weights, LISTENERS[kind], frozen=frozen)
+
+
+def scores(nlp: Language) -> list[np.ndarray]:
+    return nlp.get_pipe("tagger").model.predict([nlp(TEXT), nlp("a river")])
+
+
+@KINDS
+@FROZEN
+def test_trained(weights: Path, kind: str, frozen: bool) -> None:
+    nlp = make(weights, kind, frozen)
+    examples, optimizer = start(nlp)
+    with_bilm = nlp.get_pipe("tagger" if kind == "inline" else "elmo").model
+    mix = mix_of(nlp.get_pipe("elmo" if kind == "spaCy's" else "tagger").model)
+    before, gamma = numbers(with_bilm), mix.get_param("gamma").copy()
+    losses = [step(nlp, examples, optimizer)["tagger"] for _ in range(40)]
+    assert losses[-1] < 0.5 * losses[0]
+    assert len(set(mix.get_param("w").tolist())) == N_LAYERS
+    assert mix.get_param("gamma") != gamma
+    moved = {n for n, value in numbers(with_bilm).items() if (value != before[n]).any()}
+    assert moved == (set() if frozen else set(before))
+    held = {name.removeprefix("_model.") for _, name in optimizer.mom1 if "." in name}
+    assert held == moved  # an optimizer has no state of what is frozen
+
+
+def saved(nlp: Language, path: Path) -> Language:
+    nlp.to_disk(path / "nlp")
+    return spacy.load(path / "nlp")
+
+
+def pickled(nlp: Language, path: Path) -> Language:
+    return pickle.loads(pickle.dumps(nlp))
+
+
+def sourced(nlp: Language, path: Path) -> Language:
+    other = spacy.blank("en")
+    for name in nlp.pipe_names:
+        other.add_pipe(name, source=nlp)
+    return other
+
+
+def sourced_in_another_order(nlp: Language, path: Path) -> Language:
+    other = spacy.blank("en")
+    for name in reversed(nlp.pipe_names):
+        other.add_pipe(name, source=nlp, first=True)
+    return saved(other, path)
+
+
+def replaced(nlp: Language, path: Path) -> Language:
+    if "elmo" in nlp.pipe_names:
+        elmo = nlp.get_pipe("elmo")
+        nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+        assert elmo.listeners == []
+        one, other = (
+            next(bilm_of(nlp.get_pipe(name).model).parameters()) for name in ("elmo", "tagger")
+        )
+        assert (one.data_ptr() == other.data_ptr()) == elmo.bilm.settings.frozen
+        block = nlp.config["components"]["tagger"]["model"]["tok2vec"]
+        assert block["frozen"] == elmo.bilm.settings.frozen
+        nlp.remove_pipe("elmo")
+    return saved(nlp, path)
+
+
+@KINDS
+@FROZEN
+@pytest.mark.parametrize("way", [saved, pickled, sourced, sourced_in_another_order, replaced])
+def test_the_same_afterwards(
+    weights: Path, tmp_path: Path, kind: str, frozen: bool, way: Callable[..., Language]
+) -> None:
+    """And it learns on."""
+    nlp = make(weights, kind, frozen)
+    examples, optimizer = start(nlp)
+    for _ in range(3):
+        step(nlp, examples, optimizer)
+    expected = scores(nlp)
+    other = way(nlp, tmp_path)
+    for each in (other, nlp, other):
+        assert max_difference(scores(each), expected) <= TOLERANCE
+    step(other, make_examples(other), Adam(0.02))
+    assert max_difference(scores(other), expected) > TOLERANCE
