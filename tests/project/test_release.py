@@ -114,16 +114,18 @@ def test_the_weights_of_a_language(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", WEIGHTS)
 def test_weights_that_are_ready(name: str) -> None:
-    """With a card, small, in half precision; a word's vector depends on its sentence."""
+    """With a card, small, gates in int8; a word's vector depends on its sentence."""
     path = PROJECT / "weights" / name
     weights = find_weights(path)
     card = weights.card()
     assert (card.meta["name"], card.meta["lang"]) == (name, name.removesuffix("_sm"))
     assert len(card.meta["sources"]) > 1 and card.documents.keys() >= {"README.md", "LICENSE"}
-    assert {tensor.dtype for tensor in load_file(path / "weights.safetensors").values()} == {
-        torch.float16
-    }
-    assert sum(file.stat().st_size for file in path.iterdir()) <= 8e6
+    tensors = load_file(path / "weights.safetensors")
+    gates = {key for key, tensor in tensors.items() if tensor.dtype == torch.int8}
+    scales = {f"{key}_scale" for key in gates}
+    assert {tensors[key].dtype for key in tensors.keys() - gates - scales} == {torch.float16}
+    assert weights.config().int8 == bool(gates) == (name != "ko_sm")  # measured as it is
+    assert sum(file.stat().st_size for file in path.iterdir()) <= (5e6 if gates else 8e6)
     assert not weights.has_head()
     facts = json.loads((PROJECT / "weights" / "languages.json").read_text(encoding="utf-8"))
     found = facts[card.meta["lang"]]
