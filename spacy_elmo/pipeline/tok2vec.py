@@ -1,22 +1,21 @@
 """The task models of the paper: ELMo at the input of an encoder, and at its output."""
 
 from functools import partial
-from typing import Any, List, Optional  # noqa: UP035
+from typing import Any
 
 from spacy.tokens import Doc
 from thinc.api import Maxout, Model, chain, concatenate, ragged2list, with_array
 from thinc.types import Floats2d
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
-# ruff: noqa: UP006, UP045
 
 
 def Tok2Vec(
-    elmo: Optional[Model[List[Doc], List[Floats2d]]] = None,
-    embed: Optional[Model[List[Doc], List[Floats2d]]] = None,
-    encode: Optional[Model[List[Floats2d], List[Floats2d]]] = None,
-    output_elmo: Optional[Model[List[Doc], List[Floats2d]]] = None,
-) -> Model[List[Doc], List[Floats2d]]:
+    elmo: Model[list[Doc], list[Floats2d]] | None = None,
+    embed: Model[list[Doc], list[Floats2d]] | None = None,
+    encode: Model[list[Floats2d], list[Floats2d]] | None = None,
+    output_elmo: Model[list[Doc], list[Floats2d]] | None = None,
+) -> Model[list[Doc], list[Floats2d]]:
     """``spacy-elmo.Tok2Vec.v1``: ``[x_k; ELMo_k]`` into an encoder, ``[h_k; ELMo'_k]`` out of it.
 
     Peters et al. 2018, §3.3, part by part.
@@ -31,13 +30,13 @@ def Tok2Vec(
         output_elmo: a second mix, concatenated with the encoder's output.
 
     Returns:
-        ``List[Doc]`` to one array ``(n_tokens, width)`` each. Its ``nO`` is set if that of the
+        ``list[Doc]`` to one array ``(n_tokens, width)`` each. Its ``nO`` is set if that of the
         last part is, or of all that are concatenated last.
 
     Raises:
         ValueError: ``elmo`` and ``embed`` are both missing.
     """
-    inputs: List[Any] = [] if embed is None else [embed]
+    inputs: list[Any] = [] if embed is None else [embed]
     if embed is not None and embed.name == "static_vectors":
         inputs = [chain(*inputs, ragged2list())]  # they return one Ragged
     if elmo is not None:
@@ -64,7 +63,7 @@ def Tok2Vec(
     return model
 
 
-def join(*parts: Model[List[Doc], List[Floats2d]]) -> Model[List[Doc], List[Floats2d]]:
+def join(*parts: Model[list[Doc], list[Floats2d]]) -> Model[list[Doc], list[Floats2d]]:
     """Concatenate, and tell the width if it is known: an `entity_linker` takes it from there."""
     model: Any = concatenate(*parts)
     widths = [part.maybe_get_dim("nO") for part in parts]
@@ -73,7 +72,7 @@ def join(*parts: Model[List[Doc], List[Floats2d]]) -> Model[List[Doc], List[Floa
     return model
 
 
-def init_with_vectors(init: Any, model: Any, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
+def init_with_vectors(init: Any, model: Any, X: list[Doc] | None = None, Y: Any = None) -> None:
     if X and X[0].vocab.vectors_length == 0:
         raise ValueError(
             "The model spacy-elmo.Tok2Vec.v1 has static vectors in its 'embed', but the pipeline "
