@@ -10,15 +10,12 @@ from typing import NamedTuple
 
 import pytest
 import spacy
-from arms import ARMS, make_nlp
 from spacy.cli.init_config import init_config
 from spacy.kb import InMemoryLookupKB
 from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
-from tasks import TASKS
 from thinc.api import Config
 
-from spacy_elmo import add_elmo
 from spacy_elmo.weights.layout import Card
 
 from ..pipeline.helpers import write_weights
@@ -127,29 +124,3 @@ def test_from_init_config_to_a_trained_pipeline(case: Case, folder: Path, tmp_pa
     learning = {name for name in case.components if not name.startswith("textcat")}
     assert set(nlp.get_pipe("elmo").listening_components) >= learning
     assert nlp("Anna swims .").has_annotation("TAG") == ("tagger" in case.components)
-
-
-@pytest.mark.parametrize(
-    "name, arm",
-    [
-        ("tagger", "ELMo, input and output"),
-        ("parser", "ELMo, input and output"),
-        ("ner", "ELMo, mix (λ = 0.001)"),
-        ("textcat", "ELMo, TextCatLinear"),
-    ],
-)
-def test_the_recipe_is_what_was_measured(name: str, arm: str) -> None:
-    """The same token vectors as in benchmarks/quality/downstream.py, and the same biLM."""
-    measured = make_nlp(TASKS[name], ARMS[arm], {}).config.interpolate()
-    optimize = "accuracy" if name == "textcat" else "efficiency"  # that one counts words alone
-    plain = init_config(lang="en", pipeline=[name], optimize=optimize)
-    plain["initialize"]["vectors"] = None  # of another package's
-    ours = add_elmo(plain).interpolate()
-    ours, measured = ours["components"], measured["components"]
-    models = [each[name]["model"] for each in (ours, measured)]
-    if name != "textcat":
-        models = [model["tok2vec"] for model in models]
-    assert models[0] == models[1]
-    segments = ours["elmo"]["model"].pop("segments"), measured["elmo"]["model"].pop("segments")
-    assert segments == ("doc" if name == "parser" else "auto", "auto")
-    assert ours["elmo"] == measured["elmo"]

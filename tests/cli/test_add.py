@@ -31,7 +31,7 @@ def test_from_one_file_to_another(plain: Path, tmp_path: Path) -> None:
     assert "tagger: reads ELMo, by spacy-elmo.Tok2Vec.v1" in stdout
     assert f"spacy train {out}" in stdout
     config = load_config(out)
-    assert config["nlp"]["pipeline"] == ["elmo", "tagger", "ner"]
+    assert config["nlp"]["pipeline"] == ["elmo", "tok2vec", "tagger", "ner"]
     assert config["paths"]["vectors"] is None
     assert not config["components"]["elmo"]["model"]["frozen"]
     assert run(plain, out)[0] == 1

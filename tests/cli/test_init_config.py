@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def test_the_default_is_the_embedded_model(tmp_path: Path) -> None:
     (tmp_path / "config.cfg").write_text(printed, encoding="utf-8")
     config = read_config(tmp_path / "config.cfg")
     model = load_bilm("en_sm")
-    assert config.model == model.config
+    assert config.model == replace(model.config, int8=False)  # gates are rounded afterwards
     parameters = sum(p.numel() for p in model.parameters())
     assert f"{parameters / 1e6:.1f} M parameters" in printed
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ def test_recipes(recipe) -> None:
     if config.model is None:
         assert (config.paths.weights, config.training.max_epochs) == ("en_sm", 1)
         config = config.with_model(load_bilm("en_sm").config, "en_sm")
-        assert config.model == load_bilm("en_sm").config
+        assert config.model == replace(load_bilm("en_sm").config, int8=False)
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_from_a_config_to_an_installed_package(tmp_path: Path) -> None:
     trained = tmp_path / "out" / "model-best"
     entities, vectors = read_elsewhere(tmp_path / "here", str(trained))
     assert entities[0] == [["Peter", "PERSON"], ["Northbank", "ORG"]]
-    assert [array.shape for array in vectors] == [(7, 256), (7, 256), (0, 256), (5, 256)]
+    assert [array.shape for array in vectors] == [(7, 96), (7, 96), (0, 96), (5, 96)]
     trained.rename(tmp_path / "gone")
     installed = read_elsewhere(tmp_path / "there", "en_places", PYTHONPATH=site)
     assert installed[0] == entities

@@ -313,7 +313,7 @@ def test_configs_of_few_labels(tmp_path: Path) -> None:
     plain = make_added("parser", "plain", size, "")
     elmo = make_added("parser", "elmo", size, str(write_weights(tmp_path / "tiny")))
     assert plain["nlp"]["pipeline"] == ["tok2vec", "parser"]
-    assert elmo["nlp"]["pipeline"] == ["elmo", "parser"]
+    assert elmo["nlp"]["pipeline"] == ["elmo", "tok2vec", "parser"]
     for config in (plain, elmo):
         training = config["training"]
         assert (training["max_steps"], training["eval_frequency"], training["patience"]) == (
