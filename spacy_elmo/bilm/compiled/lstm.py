@@ -71,7 +71,8 @@ def load_kernel(bfloat16: bool) -> Any:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         warnings.warn(
             f"The compiled LSTM kernel is not available ({lines[0]}): computing with PyTorch's "
-            f"operators. It needs pip install 'spacy-elmo[compile]', a C++ compiler, and AVX-512 with bfloat16.",
+            f"operators. It needs pip install 'spacy-elmo[compile]', a C++ compiler, and AVX-512 "
+            f"with bfloat16.",
             UserWarning,
             stacklevel=3,
         )
