@@ -47,7 +47,7 @@ PEERS = {  # title: arm, name in the results of speeds
     "`spacy pretrain`": ("HashEmbedCNN, pretrained", ""),
     "MiniLM-L6": ("MiniLM-L6", "MiniLM, PyTorch"),
     "`en_core_web_sm`": ("en_core_web_sm", "en_core_web_sm, its tok2vec"),
-    "ELMo": ("", "ours, float32"),
+    "ELMo": ("", "ours, int8"),
 }
 COMPARED = {
     "tagger, 500 sentences": "tagger, 500 sentences",
@@ -219,7 +219,7 @@ def models(found: Found) -> Iterator[str]:
     both = found, Found(Results(RESULTS / f"{name}.jsonl"), weights)
     speed = json.loads(SPEED.read_text(encoding="utf-8"))
     beside, peers = speed["en_md beside en_sm"], speed["each at its best, 1 thread"]
-    ours, minilm = peers["ours, float32"], peers["MiniLM, PyTorch"]
+    ours, minilm = peers["ours, int8"], peers["MiniLM, PyTorch"]
     part = beside["en_md"]["words/s"] / beside["en_sm"]["words/s"]
     yield from head("", "`en_sm`", "`en_md`", "MiniLM-L6")
     size = "weights (MB)"

@@ -180,7 +180,7 @@ def test_recipes(folder: Path, own_files: None, monkeypatch: pytest.MonkeyPatch)
     pytest.importorskip("sklearn")
     run_page("recipes.md", monkeypatch)
     for trained in ("few", "own_domain", "static", "tuned", "student"):
-        assert spacy.load(Path(trained, "model-best")).pipe_names == ["elmo", "ner"]
+        assert spacy.load(Path(trained, "model-best")).pipe_names == ["elmo", "tok2vec", "ner"]
 
 
 @pytest.mark.slow
