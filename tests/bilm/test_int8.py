@@ -30,7 +30,8 @@ def test_rounded_weights_are_numbers_times_a_short_scale(values: np.ndarray) -> 
     weight = round_gates(bilm).lstm[0].weight_ih.detach()
     numbers, scale = split(weight)
     assert torch.equal(join(numbers, scale), weight)
-    assert not (scale.numpy().view(np.uint32) & 0xFF).any()  # 16 significant bits
+    normal = scale.numpy()[scale.numpy() >= np.finfo(np.float32).tiny]  # others have fewer bits
+    assert not (normal.view(np.uint32) & 0xFF).any()  # 16 significant bits
     found = weight[0, :3].numpy()
     step = np.abs(values).max(axis=1, keepdims=True) / 127
     assert (np.abs(found - values) <= 0.502 * step).all()
