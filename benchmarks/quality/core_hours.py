@@ -38,9 +38,8 @@ TIMED_STEPS = 60  # of the run that tells how long a step takes
 WARM_UP, DECAY = 0.05, 0.4  # of the steps
 BASE = {
     "training.batch_words": 2048, "training.learning_rate": 0.002, "training.dropout": 0.0,
-    "training.matmul_precision": "highest", "training.compiled_lstm": True,
-    "training.head_first": 0, "training.eval_words": 1000, "training.log_every": 10,
-    "corpus.buffer_words": 2_000_000,
+    "training.matmul_precision": "highest", "training.head_first": 0,
+    "training.eval_words": 1000, "training.log_every": 10, "corpus.buffer_words": 2_000_000,
 }  # fmt: skip
 
 

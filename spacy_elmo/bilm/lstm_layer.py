@@ -11,8 +11,7 @@ The directions never exchange anything; they share only the batch they are compu
 `BiLM.parts` picks the kernel (``kernel/``) where no gradient is needed on a CPU. Everything else is
 computed by one of these, of which `choose` takes the first that applies:
 
-1. ``compiled/lstm.py``: a kernel compiled for this CPU, for training on it where that is wanted
-   (``compiled``), for sizes that it can divide into blocks.
+1. ``kernel/training.py``: the kernel, in float32 on a CPU.
 2. ``lstm_pytorch.py``: PyTorch's operators, for everything else; on a GPU that of cuDNN for a
    whole LSTM, where nothing is clipped and no product rounded.
 
@@ -26,12 +25,13 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from .compiled.lstm import BLOCK, CompiledLSTM, load_kernel
 from .config import BiLMConfig
+from .kernel.library import load_kernel
+from .kernel.training import KernelTrainingLSTM
 from .lstm_pytorch import CuDNNLSTM, OperatorLSTM
 from .lstm_weights import LSTMWeights
 from .sentence_batches import Packing
-from .torch_precision import has_fast_bfloat16, rounding
+from .torch_precision import rounding
 
 FORGET_BIAS = 1.0  # added to f's bias, which the weights do not contain
 Way = Callable[
@@ -45,15 +45,12 @@ class LSTMLayer(nn.Module):
 
     Args:
         config: shape of the biLM.
-        compiled: compute with the compiled kernel on a CPU, see `kernel.load_kernel`. Its products
-            take bfloat16 operands under autocast, and where PyTorch's float32 matmul precision is
-            "medium" if the CPU multiplies these faster.
     """
 
-    def __init__(self, config: BiLMConfig, compiled: bool = False):
+    def __init__(self, config: BiLMConfig):
         super().__init__()
         P, D = config.projection_dim, config.dim
-        self.config, self.compiled = config, compiled
+        self.config = config
         self.weight_ih = nn.Parameter(torch.empty(2, 4 * D, P))  # rows: i, f, g, o
         self.weight_hh = nn.Parameter(torch.empty(2, 4 * D, P))
         self.bias = nn.Parameter(torch.zeros(2, 4 * D))
@@ -97,17 +94,12 @@ def choose(layer: LSTMLayer, dtype: torch.dtype) -> Way:
         dtype: of the operands of matrix products. All else is computed in the type of the inputs.
     """
     config, weights, weight = layer.config, layer.weights(), layer.weight_ih
-    is_plain, is_bfloat16 = dtype == weight.dtype, dtype == torch.bfloat16
     if weight.is_cuda:
         # Under autocast cuDNN would take half precision, in which small gradients vanish.
         has_clips = config.cell_clip is not None or config.proj_clip is not None
         is_there = torch.version.cuda and torch.backends.cudnn.enabled
-        runs = is_there and is_plain and not has_clips
+        runs = is_there and dtype == weight.dtype and not has_clips
         return CuDNNLSTM(weights) if runs else OperatorLSTM(weights, dtype)
-    fits = config.dim % BLOCK == 0 and config.projection_dim % 2 == 0  # bfloat16 comes in pairs
-    if layer.compiled and fits and weight.device.type == "cpu" and weight.dtype == torch.float32:
-        is_medium = is_plain and rounding(weight.device)[1] == "medium"
-        is_rounded = is_bfloat16 or (is_medium and has_fast_bfloat16())
-        if kernel := load_kernel(is_rounded):
-            return CompiledLSTM(weights, kernel, is_rounded)
+    if weight.device.type == "cpu" and weight.dtype == torch.float32 and (kernel := load_kernel()):
+        return KernelTrainingLSTM(weights, kernel, dtype)
     return OperatorLSTM(weights, dtype)

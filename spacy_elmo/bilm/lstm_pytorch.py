@@ -17,7 +17,7 @@ from .torch_precision import without_tf32
 BYTES_AT_ONCE = 2**23  # of gates, where no gradient needs those of all steps
 
 
-def _add_times(
+def add_times(
     to: torch.Tensor, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor
 ) -> torch.Tensor:
     """``to + a · b`` in ``out``, multiplied in the type of b."""
@@ -80,13 +80,13 @@ class OperatorLSTM(AutogradLSTM):
                 first = start
                 end = ends[max(number, bisect_right(ends, start + n_tokens) - 1)]
                 from_x = all_gates[:, : end - first]
-                _add_times(bias, x[:, first:end], ih, out=from_x)
+                add_times(bias, x[:, first:end], ih, out=from_x)
             if size < h.shape[1]:
                 h_n[:, size : h.shape[1]] = h[:, size:]
                 h, c = h[:, :size], c[:, :size]
             step = slice(start, start + size)
             gates = from_x[:, start - first : start - first + size]  # (2, size, 4D)
-            _add_times(gates, self.read_inputs(h), hh, out=gates)
+            add_times(gates, self.read_inputs(h), hh, out=gates)
             i, f, g, o = gates.split(D, dim=2)
             gates[..., : 2 * D].sigmoid_()
             tanh(g, out=g)

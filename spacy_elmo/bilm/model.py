@@ -45,7 +45,6 @@ class BiLM(nn.Module):
     Args:
         config: its shape. The weights are initialized randomly.
         dropout: on the input of each LSTM layer, in training mode only.
-        compiled: see `LSTMLayer`.
 
     Attributes:
         warm_h, warm_c: the warm state, ``(L, 2, 1, P)`` and ``(L, 2, 1, D)``, saved with the
@@ -58,7 +57,7 @@ class BiLM(nn.Module):
     warm_h: torch.Tensor | None
     warm_c: torch.Tensor | None
 
-    def __init__(self, config: BiLMConfig, dropout: float = 0.0, compiled: bool = False):
+    def __init__(self, config: BiLMConfig, dropout: float = 0.0):
         super().__init__()
         self.config, self.dropout = config, dropout
         self.n_threads: int | None = None
@@ -66,7 +65,7 @@ class BiLM(nn.Module):
         self._derived: dict[Hashable, tuple[int, Any]] = {}
         has_words = config.token_encoder == "char_word_cnn"
         self.char_cnn = CharWordCNN(config) if has_words else CharCNN(config)
-        self.lstm = nn.ModuleList(LSTMLayer(config, compiled) for _ in range(config.n_layers))
+        self.lstm = nn.ModuleList(LSTMLayer(config) for _ in range(config.n_layers))
         self._cnn_size = sum(p.numel() for p in self.char_cnn.parameters())
         self.register_buffer("warm_h", None)
         self.register_buffer("warm_c", None)

@@ -33,7 +33,7 @@ COMMON = {
 
 XS = {
     "n_candidates": 2048, "max_steps": 25_000, "warmup_steps": 500, "decay_steps": 8_000,
-    "max_epochs": 0, "learning_rate": 0.002, "dropout": 0.0, "compiled_lstm": "false",
+    "max_epochs": 0, "learning_rate": 0.002, "dropout": 0.0,
 }  # fmt: skip
 LARGE = {
     **XS, "n_candidates": 8192, "max_steps": 200_000, "decay_steps": 60_000,
@@ -43,12 +43,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "xs": XS, "sm": XS, "md": LARGE, "original": LARGE,
     "hour": {  # some twelve million words; 6 MB in half precision
         **XS, "max_steps": 13_000, "warmup_steps": 650, "decay_steps": 4_300, "max_epochs": 10,
-        "compiled_lstm": "true",
     },
 }  # fmt: skip
 # Many small steps learn more from the same text than few large ones; a GPU needs large batches.
 CPU = {"batch_words": 1024, "matmul_precision": "medium"}
-GPU = {"batch_words": 8192, "matmul_precision": "high", "compiled_lstm": "false"}
+GPU = {"batch_words": 8192, "matmul_precision": "high"}
 
 TEMPLATE = Path(__file__).with_name("pretrain_template.cfg")
 

@@ -86,7 +86,7 @@ class State:
         self.group = group or ProcessGroup(torch.device("cpu"))
         device = self.group.device
         torch.manual_seed(settings.seed)
-        self.model = BiLM(shape, settings.dropout, settings.compiled_lstm).train()
+        self.model = BiLM(shape, settings.dropout).train()
         self.head = SoftmaxHead(n_words, shape.projection_dim)
         self.sampler: LogUniformSampler | None = None
         student: nn.Linear | None = None

@@ -79,11 +79,6 @@ class TrainingSettings(Settings):
     ``head_first``: steps in which only the head learns, if it is new and the biLM is not; half of
     the run at most.
 
-    ``compiled_lstm``: compute the LSTM layers on a CPU with a kernel that is compiled at the start
-    of the run (extra ``compile``, and a C++ compiler); its products take bfloat16 operands where
-    ``mixed_precision`` is on, or ``matmul_precision`` is "medium" and they are faster. Where the
-    kernel is not available, a message says why, and PyTorch's operators are used.
-
     ``teacher``: a block ``[training.teacher]`` that names a registered function (``@misc``) which
     gives another model's vectors of sentences, see `teacher.Teacher`; a linear map of the layers
     learns them, too. ``teacher_weight``: of the distance, ``1 - cos`` for each word, in the loss
@@ -108,7 +103,6 @@ class TrainingSettings(Settings):
     eval_words: int = at_least(0, 0)
     log_every: int = at_least(1, 50)
     checkpoint_seconds: float = at_least(0, 300.0)
-    compiled_lstm: bool = False
     teacher: dict[str, Any] | None = None
     teacher_weight: float = above_zero(1.0)
 

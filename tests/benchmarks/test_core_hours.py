@@ -29,7 +29,7 @@ def test_arms_of_equal_time(
     save_bilm(model, start)
     save_head(head, Vocabulary(words), start)
     text, out = write_text(tmp_path / "text.txt", prose()), tmp_path / "out"
-    quick = "training.compiled_lstm=false,softmax.n_candidates=16,training.batch_words=64"
+    quick = "softmax.n_candidates=16,training.batch_words=64"
     arguments = (data, start, text, out, "--seconds", 2)
     arms = [f"{name}:{quick},training.learning_rate={rate}" for name, rate in RATES.items()]
     run("core_hours", *arguments, *arms)

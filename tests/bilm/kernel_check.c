@@ -70,6 +70,25 @@ static uint64_t lstm(const char *set, enum kind kind, int projects) {
               sizeof(float) * ROWS * D);
 }
 
+static uint64_t training(const char *set) {
+  const int width = elmo_width(set);
+  const int32_t sizes[STEPS] = {ROWS, ROWS, 4, 3, 1};
+  static float x[22 * D], gates[22 * 4 * D], cells[22 * D], m[22 * D], out[22 * P], h[ROWS * P];
+  static float first[ROWS * D], c[ROWS * D], d_hs[22 * P], d_gates[22 * 4 * D];
+  Layer layer = {{0}, pack(width, P, 4 * D, SINGLE, 1), pack(width, D, P, SINGLE, 0), D, .9f, .8f};
+  Layer back = {{0}, pack(width, 4 * D, P, SINGLE, 0), pack(width, P, D, SINGLE, 0), D, .9f, .8f};
+  layer.hh.bias = layer.hr.bias = back.hh.bias = back.hr.bias = NULL;
+  for (int i = 0; i < 22 * 4 * D; ++i) gates[i] = number(2);
+  for (int i = 0; i < 22 * D; ++i) x[i] = number(1);
+  for (int i = 0; i < ROWS * P; ++i) h[i] = number(1);
+  for (int i = 0; i < ROWS * D; ++i) first[i] = c[i] = number(1);
+  if (elmo_lstm_forward(set, &layer, STEPS, sizes, gates, h, c, cells, m, out)) return 0;
+  uint64_t found = hash(hash(hash(1, out, sizeof out), gates, sizeof gates), m, sizeof m);
+  if (elmo_lstm_backward(set, &back, STEPS, sizes, gates, cells, first, out, x, h, c, d_hs, d_gates)) return 0;
+  found = hash(hash(found, d_hs, sizeof d_hs), d_gates, sizeof d_gates);
+  return hash(hash(found, h, sizeof h), c, sizeof c);
+}
+
 static uint64_t words(const char *set) {
   const int width = elmo_width(set), widths[2] = {1, 3}, numbers[2] = {5, 19};
   const int row = round_up(5, width) + 3 * round_up(19, width);
@@ -108,6 +127,8 @@ int main(void) {
         printf(" %016llx", (unsigned long long)lstm(set, kind, projects));
       }
     seed = 1;
-    printf(" %016llx\n", (unsigned long long)words(set));
+    printf(" %016llx", (unsigned long long)words(set));
+    seed = 1;
+    printf(" %016llx\n", (unsigned long long)training(set));
   }
 }

@@ -8,7 +8,6 @@ import torch
 from torch.autograd import gradcheck
 
 from spacy_elmo.bilm import lstm_pytorch
-from spacy_elmo.bilm.compiled.lstm import CompiledLSTM
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.kernel.library import load_kernel
 from spacy_elmo.bilm.kernel.lstm import KernelLSTM
@@ -129,22 +128,6 @@ def test_all_ways_compute_the_same_without_gradients(
         assert not (bound == 1e-2 and torch.equal(ours, theirs))
 
 
-@pytest.mark.parametrize(
-    ("settings", "way"),
-    [
-        ({}, OperatorLSTM),
-        ({"compiled": True}, OperatorLSTM),  # not of blocks of 32 cells
-        ({"compiled": True, "dim": 64}, CompiledLSTM),
-    ],
-)
-def test_the_way_that_is_chosen(settings, way, monkeypatch):
-    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.load_kernel", lambda bfloat16: Mock())
-    shape = {"filters": [[1, 4]], "projection_dim": 4, "dim": 8, **settings}
-    compiled = shape.pop("compiled", False)
-    layer = LSTMLayer(BiLMConfig.from_dict(shape), compiled)
-    assert type(choose(layer, torch.float32)) is way
-
-
 def test_the_way_that_is_chosen_on_a_gpu(monkeypatch):
     """Without one: the weights only say that they are there."""
     for name in ("CuDNNLSTM", "OperatorLSTM"):
@@ -157,27 +140,8 @@ def test_the_way_that_is_chosen_on_a_gpu(monkeypatch):
         (None, torch.bfloat16, "OperatorLSTM"),
     ]:
         config = BiLMConfig(((1, 4),), 4, 8, cell_clip=clip)
-        layer = SimpleNamespace(config=config, compiled=True, weight_ih=weight, weights=Mock())
+        layer = SimpleNamespace(config=config, weight_ih=weight, weights=Mock())
         assert choose(layer, dtype) == expected
-
-
-@pytest.mark.parametrize(
-    ("dtype", "precision", "is_fast", "expected"),
-    [
-        (torch.float32, "highest", True, False),
-        (torch.float32, "medium", True, True),
-        (torch.float32, "medium", False, False),
-        (torch.bfloat16, "highest", False, True),
-        (torch.float16, "medium", True, False),
-    ],
-)
-def test_when_the_kernel_rounds_to_bfloat16(dtype, precision, is_fast, expected, monkeypatch):
-    load_kernel = Mock()
-    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.load_kernel", load_kernel)
-    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.has_fast_bfloat16", lambda: is_fast)
-    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.rounding", lambda device: (None, precision))
-    choose(LSTMLayer(BiLMConfig([(1, 8)], 32, 64), compiled=True), dtype)
-    load_kernel.assert_called_once_with(expected)
 
 
 def test_frozen_weights_still_pass_gradients_to_the_input():

@@ -51,9 +51,6 @@ def test_an_hour_of_one_core(tmp_path: Path) -> None:
     config = read_config(out)
     n_parameters = sum(p.numel() for p in BiLM(config.model).parameters())
     assert 5.9e6 < 2 * n_parameters < 6.1e6
-    assert config.training.compiled_lstm
-    init_config(out, "--size", "hour", "--gpu", "--force")
-    assert not read_config(out).training.compiled_lstm
 
 
 def test_the_smallest_size_trains_on_a_small_text(tmp_path: Path) -> None:

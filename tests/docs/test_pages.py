@@ -184,7 +184,6 @@ def test_recipes(folder: Path, own_files: None, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The compiled LSTM kernel is not available")
 def test_korean_readme(folder: Path, own_files: None, monkeypatch: pytest.MonkeyPatch) -> None:
     page = ROOT / "README.ko.md"
     text = page.read_text(encoding="utf-8")

@@ -51,16 +51,25 @@ FN vf ex(vf x) {
   return y * (vf)(((vi)z << 23) + 0x3f800000);
 }
 
-/* sum[q][j] += x[q] · columns j of a panel, for r rows; each product is added to the one before. */
+/* sum[q][j] += x[q] · columns j of a panel, for r rows. Products of BLOCK inputs are added one to the
+   other before they are added to the sum: a chain of thousands would round too often. */
 FN void NAME(multiply)(const int r, const int kind, int inputs, const float *x, size_t stride,
                        const void *weights, vf sum[][4]) {
-  for (int k = 0; k < inputs; ++k) {
-    UNROLL for (int j = 0; j < 4; ++j) {
-      size_t at = ((size_t)k * 4 + j) * V;
-      if (kind == HALF && j) UNROLL for (int q = 0; q < r; ++q) AFTER(sum[q][j - 1], at);
-      vf w = kind == HALF ? (vf)LOAD_HALF((const uint16_t *)weights + at) : load((const float *)weights + at);
-      UNROLL for (int q = 0; q < r; ++q) sum[q][j] = FMA(all(x[q * stride + k]), w, sum[q][j]);
+  for (int k = 0; k < inputs;) {
+    const int end = inputs - k < BLOCK ? inputs : k + BLOCK;
+    vf part[6][4];
+    UNROLL for (int q = 0; q < r; ++q)
+      UNROLL for (int j = 0; j < 4; ++j) part[q][j] = all(0.f);
+    for (; k < end; ++k) {
+      UNROLL for (int j = 0; j < 4; ++j) {
+        size_t at = ((size_t)k * 4 + j) * V;
+        if (kind == HALF && j) UNROLL for (int q = 0; q < r; ++q) AFTER(part[q][j - 1], at);
+        vf w = kind == HALF ? (vf)LOAD_HALF((const uint16_t *)weights + at) : load((const float *)weights + at);
+        UNROLL for (int q = 0; q < r; ++q) part[q][j] = FMA(all(x[q * stride + k]), w, part[q][j]);
+      }
     }
+    UNROLL for (int q = 0; q < r; ++q)
+      UNROLL for (int j = 0; j < 4; ++j) sum[q][j] += part[q][j];
   }
 }
 
@@ -297,6 +306,7 @@ TARGET static void NAME(highway)(int64_t n, const float *carry, const float *tra
     NAME(store_part)(x + i, FMA(g, new - old, old), left);
   }
 }
+#include "training.h"
 #undef SET
 #undef TARGET
 #undef OFFSET

@@ -53,6 +53,7 @@ typedef struct { /* the sums of a filter as a table: what each character adds at
 
 /* Where a step has fewer rows than FEW, the input products of several steps are made ahead. */
 enum { FEW = 24, AT_ONCE = 96 };
+enum { BLOCK = 256 }; /* inputs of a partial sum */
 
 static int round_up(int n, int step) { return (n + step - 1) / step * step; }
 
@@ -220,6 +221,21 @@ API int elmo_lstm(const char *set, const Layer *layer, int n_steps, const int32_
                   float *h, float *c, float *out) {
 #define LSTM(name) if (!strcmp(set, #name)) return lstm_##name(layer, n_steps, sizes, x, h, c, out);
   SETS(LSTM)
+  return 1;
+}
+
+API int elmo_lstm_forward(const char *set, const Layer *layer, int n_steps, const int32_t *sizes,
+                          float *gates, float *h, float *c, float *cells, float *m, float *out) {
+#define FORWARD(name) if (!strcmp(set, #name)) return lstm_forward_##name(layer, n_steps, sizes, gates, h, c, cells, m, out);
+  SETS(FORWARD)
+  return 1;
+}
+
+API int elmo_lstm_backward(const char *set, const Layer *layer, int n_steps, const int32_t *sizes,
+                           const float *gates, const float *cells, const float *c_before, const float *out,
+                           const float *d_out, float *d_h, float *d_c, float *d_hs, float *d_gates) {
+#define BACKWARD(name) if (!strcmp(set, #name)) return lstm_backward_##name(layer, n_steps, sizes, gates, cells, c_before, out, d_out, d_h, d_c, d_hs, d_gates);
+  SETS(BACKWARD)
   return 1;
 }
 

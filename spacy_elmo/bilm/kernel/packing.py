@@ -20,6 +20,7 @@ class Product:
         width: see `Kernel`.
         is_gates: the columns are the four gates of LSTM cells: a panel has all of some cells.
         int8: the weights are rounded, see `int8.split`.
+        halves: keep weights that float16 holds exactly so, which are read faster.
 
     Attributes:
         struct: the same for C; it points to tensors of this object.
@@ -32,6 +33,7 @@ class Product:
         width: int,
         is_gates: bool = False,
         int8: bool = False,
+        halves: bool = True,
     ):
         columns, inputs = weight.shape
         pack = panels_of_gates if is_gates else panels
@@ -43,9 +45,9 @@ class Product:
             tensors["scales"] = pack(scale, width)
             tensors["sums"] = pack(numbers.sum(dim=1, dtype=torch.int32), width)
         else:
-            packed, half = pack(weight, width), pack(weight.half(), width)
-            is_exact = torch.equal(half.float(), packed)
-            tensors["weights"] = (half if is_exact else packed).permute(0, 3, 1, 2)
+            if halves and torch.equal((half := weight.half()).float(), weight):
+                weight = half
+            tensors["weights"] = pack(weight, width).permute(0, 3, 1, 2)
         if bias is not None:
             tensors["bias"] = pack(bias.detach(), width)
         self._tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}

@@ -5,7 +5,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-SOURCES = [FOLDER / "kernel.c", FOLDER / "body.h"]
+SOURCES = [FOLDER / "kernel.c", FOLDER / "body.h", FOLDER / "training.h"]
 SUFFIXES = {"win32": ".dll", "darwin": ".dylib"}
 LIBRARY = FOLDER / f"kernel{SUFFIXES.get(sys.platform, '.so')}"
 
