@@ -83,7 +83,6 @@ SWITCHES = {
     "cudnn.rnn.fp32_precision": r"rnn\.fp32_precision = ",
     "mallopt": r"\.mallopt\(",
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": r"environ\.setdefault",
-    "PATH": r"environ\[.*\] = (?!=)",
     "csv.field_size_limit": r"csv\.field_size_limit\(",
     "nlp.max_length": r"\.max_length =",
     "torch.manual_seed": r"torch\.manual_seed\(",

@@ -64,7 +64,7 @@ def test_reading_takes_the_weights_twice_and_the_layers(tmp_path: Path) -> None:
     size, load_seconds, ratio = map(float, done.stdout.split())
     assert round(size / 1e6) == 374
     # The parameters, the kernel's packed copy of them, and the layers of what is read.
-    assert 0.9 < ratio < 3.2 and load_seconds < 5, done.stdout
+    assert 0.9 < ratio < 3.0 and load_seconds < 5, done.stdout
 
 
 LONG_DOC = r"""
