@@ -32,3 +32,7 @@ def test_cost(run: Run, data: Path, text: Path) -> None:
     assert [line.partition(":")[0] for line in packages] == ["torch", "spacy"]
     assert plain.startswith("plain; ") and elmo.startswith("elmo; ")
     assert float(elmo.split()[1]) > 5 + float(plain.split()[1])  # MB: the weights
+
+
+def test_pretraining(run: Run, text: Path) -> None:
+    assert "\nratio: " in run("pretraining", text, "--words", 20, "--runs", 1)
