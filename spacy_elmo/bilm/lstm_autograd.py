@@ -1,4 +1,4 @@
-"""What the ways to compute an LSTM layer with gradients have in common: how autograd calls them."""
+"""How autograd calls the backends of an LSTM layer that have a backward pass of their own."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class AutogradLSTM(ABC):
         """Read a packed batch.
 
         Args:
-            packing: of the batch.
+            packing: the batch's packing.
             given: x, h0 and c0.
-            for_backward: return what `backward` needs, too, after outputs and final h and c.
+            for_backward: after outputs, final h and final c, also return what `backward` needs.
         """
 
     @abstractmethod
@@ -52,20 +52,20 @@ class AutogradLSTM(ABC):
 
         Args:
             packing, given: as in `forward`.
-            saved: the outputs, and what `forward` has returned after the final states.
-            gradients: of outputs, final h and c.
+            saved: the outputs, and what `forward` returned after the final states.
+            gradients: those of the outputs, final h and final c.
         """
 
 
 class _Function(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, way: AutogradLSTM, packing: Packing, *tensors: torch.Tensor
+        ctx: Any, backend: AutogradLSTM, packing: Packing, *tensors: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
         for_backward = any(ctx.needs_input_grad)
-        out, h_n, c_n, *saved = way.forward(packing, tensors[:3], for_backward)
+        out, h_n, c_n, *saved = backend.forward(packing, tensors[:3], for_backward)
         if for_backward:
-            ctx.way, ctx.packing, ctx.n_given = way, packing, len(tensors)
+            ctx.backend, ctx.packing, ctx.n_given = backend, packing, len(tensors)
             # The weights, too, so that PyTorch sees whether they have changed.
             ctx.save_for_backward(*tensors, out, *saved)
         return out, h_n, c_n
@@ -74,4 +74,4 @@ class _Function(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         tensors, n = ctx.saved_tensors, ctx.n_given
-        return None, None, *ctx.way.backward(ctx.packing, tensors[:3], tensors[n:], gradients)
+        return None, None, *ctx.backend.backward(ctx.packing, tensors[:3], tensors[n:], gradients)

@@ -6,16 +6,16 @@ Per direction (Peters et al. 2018, §3.4; Sak et al. 2014 for the projection)::
     c_t = clip(σ(f + 1) · c_{t−1} + σ(i) · tanh(g), ± cell_clip)
     h_t = clip(W_hr · (σ(o) · tanh(c_t)), ± proj_clip)
 
-The directions never exchange anything; they share only the batch they are computed in.
+The directions share nothing but the batch.
 
-`BiLM.parts` picks the kernel (``kernel/``) where no gradient is needed on a CPU. Everything else is
-computed by one of these, of which `choose` takes the first that applies:
+Where a CPU needs no gradient, `BiLM.parts` takes the kernel's layers (``kernel/lstm.py``). For all
+else `pick_backend` takes the first of these that applies:
 
-1. ``kernel/training.py``: the kernel, in float32 on a CPU.
-2. ``lstm_pytorch.py``: PyTorch's operators, for everything else; on a GPU that of cuDNN for a
-   whole LSTM, where nothing is clipped and no product rounded.
+1. ``kernel/training.py``: the kernel, with gradients, in float32 on a CPU.
+2. ``lstm_pytorch.py``: on a GPU cuDNN's LSTM, which neither clips nor rounds; or else PyTorch's
+   operators, on any device.
 
-A way is made from `LSTMWeights`, and called with what `LSTMLayer.forward` is called with.
+A backend is made from `LSTMWeights`, and called with the arguments of `LSTMLayer.forward`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .sentence_batches import Packing
 from .torch_precision import rounding
 
 FORGET_BIAS = 1.0  # added to f's bias, which the weights do not contain
-Way = Callable[
+LSTMBackend = Callable[
     [torch.Tensor, Packing, torch.Tensor, torch.Tensor],
     tuple[torch.Tensor, torch.Tensor, torch.Tensor],
 ]
@@ -68,30 +68,29 @@ class LSTMLayer(nn.Module):
         Args:
             x: ``(2, N, P)`` inputs in packed order.
             packing: the batch's packing.
-            h0: ``(2, n_sentences, P)`` state to start from, sentences in packed order.
+            h0: ``(2, n_sentences, P)`` the first state, sentences in packed order.
             c0: ``(2, n_sentences, D)``.
 
         Returns:
-            Outputs ``(2, N, P)``, and the state each sentence ended in, as ``h0`` and ``c0``.
+            Outputs ``(2, N, P)``, and the last state of each sentence, as ``h0`` and ``c0``.
         """
-        way = choose(self, rounding(x.device)[0] or x.dtype)
+        backend = pick_backend(self, rounding(x.device)[0] or x.dtype)
         with torch.autocast(x.device.type, enabled=False):  # it is for the products alone
-            return way(x, packing, h0, c0)
+            return backend(x, packing, h0, c0)
 
     def weights(self) -> LSTMWeights:
-        """What it is computed from, with `FORGET_BIAS`."""
+        """The weights, with `FORGET_BIAS` added to the bias."""
         bias, config = self.bias.clone(), self.config
         bias.unflatten(1, (4, -1))[:, 1] += FORGET_BIAS
         tensors = self.weight_ih, self.weight_hh, bias, self.weight_hr
         return LSTMWeights(*tensors, config.cell_clip, config.proj_clip)
 
 
-def choose(layer: LSTMLayer, dtype: torch.dtype) -> Way:
-    """The way in which a layer is computed; see above.
+def pick_backend(layer: LSTMLayer, dtype: torch.dtype) -> LSTMBackend:
+    """What computes a layer, with the weights that it has now; see above.
 
     Args:
-        layer: its settings and weights, as they are now.
-        dtype: of the operands of matrix products. All else is computed in the type of the inputs.
+        dtype: the type of the operands of matrix products. All else has the type of the inputs.
     """
     config, weights, weight = layer.config, layer.weights(), layer.weight_ih
     if weight.is_cuda:

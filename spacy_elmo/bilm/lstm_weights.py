@@ -1,4 +1,4 @@
-"""What the ways to compute an LSTM layer are made from."""
+"""The weights of an LSTM layer, which its backends are made from."""
 
 from __future__ import annotations
 

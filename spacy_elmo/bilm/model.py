@@ -20,7 +20,7 @@ from .config import BiLMConfig
 from .kernel.library import Kernel, load_kernel
 from .kernel.lstm import KernelLSTM
 from .kernel.words import KernelCharCNN
-from .lstm_layer import LSTMLayer, Way
+from .lstm_layer import LSTMBackend, LSTMLayer
 from .lstm_pytorch import OperatorLSTM
 from .sentence_batches import IndexedSentences, Packing, id_tensor, to_device
 from .torch_precision import rounding
@@ -34,8 +34,8 @@ N_STREAMS = 8  # of sentences, for the warm state
 Encode = Callable[[torch.Tensor], torch.Tensor]
 State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
 
-# Held while something is computed once for all threads, which may need another such thing; never
-# by a thread that finds it there, so that a process can be forked meanwhile.
+# Guards the first computation of a derived value, which may need another one. Cache hits do not
+# take it, so a process can fork while others read.
 _lock = RLock()
 
 
@@ -43,14 +43,14 @@ class BiLM(nn.Module):
     """A bidirectional language model's encoder (Peters et al. 2018, §3).
 
     Args:
-        config: its shape. The weights are initialized randomly.
-        dropout: on the input of each LSTM layer, in training mode only.
+        config: the shape. The weights are initialized randomly.
+        dropout: rate on the input of each LSTM layer, in training mode only.
 
     Attributes:
         warm_h, warm_c: the warm state, ``(L, 2, 1, P)`` and ``(L, 2, 1, D)``, saved with the
             weights; None until it is set, or computed by `initial_state`.
-        n_threads: what `read` and `encode` compute on; None to choose, see `threads_for`.
-        generator: draws what drops out; None for PyTorch's own.
+        n_threads: number of threads of `read` and `encode`; None to choose, see `threads_for`.
+        generator: draws the dropout; None for PyTorch's own.
     """
 
     lstm: Any  # nn.ModuleList, for type checkers a list of LSTMLayer
@@ -93,15 +93,15 @@ class BiLM(nn.Module):
             self.train(was_training)
 
     def clear_caches(self, *_: Any) -> None:
-        """Drop what was computed from the weights, see `derived`; words' vectors among them."""
+        """Drop all derived values, the cached vectors of words among them."""
         self._derived = {}
 
     def derived(self, name: Hashable, compute: Callable[[], Derived]) -> Derived:
-        """Return what is computed from the weights once, and again when they have changed.
+        """Return a value that is computed from the weights once, and again when they have changed.
 
         Args:
-            name: of it, beside others.
-            compute: called by one thread, whose result all share.
+            name: the value's key.
+            compute: computes the value, in one thread for all.
         """
         version = weights_version(self)
         kept = self._derived.get(name)
@@ -121,9 +121,9 @@ class BiLM(nn.Module):
         memo |= {id(buffer): buffer.detach() for buffer in self.buffers()}
         return deepcopy(self, memo)
 
-    def parts(self) -> tuple[Encode, Sequence[Way]]:
-        """Token encoder and LSTM layers as they compute now: on a CPU, where no gradient is needed,
-        those of the kernel, with weights that are packed once."""
+    def parts(self) -> tuple[Encode, Sequence[LSTMBackend]]:
+        """The token encoder and the LSTM layers as they compute now. The kernel's, on a CPU without
+        gradients, have weights that are packed once."""
         dtype = self.lstm[0].bias.dtype
         if self.device.type != "cpu" or torch.is_grad_enabled() or dtype != torch.float32:
             return self.char_cnn, list(self.lstm)
@@ -133,14 +133,14 @@ class BiLM(nn.Module):
             return self.char_cnn, list(self.lstm)
         return self.char_cnn, [OperatorLSTM(each.weights(), dtype, True) for each in self.lstm]
 
-    def _pack(self, kernel: Kernel) -> tuple[Encode, Sequence[Way]]:
+    def _pack(self, kernel: Kernel) -> tuple[Encode, Sequence[LSTMBackend]]:
         with torch.autocast("cpu", enabled=False):
             layers = [KernelLSTM(layer.weights(), kernel, self.config.int8) for layer in self.lstm]
             return KernelCharCNN(self.char_cnn, kernel), layers
 
     @property
     def word_cache(self) -> WordCache:
-        """Vectors of words seen before, as products are rounded now."""
+        """Cached vectors of words, for the present rounding of products."""
         return self.derived(("words", rounding(self.device)), WordCache)
 
     @property
@@ -170,8 +170,8 @@ class BiLM(nn.Module):
         """The mean state of the two directions of each layer at the end of some sentences, for
         biLMs that were trained without a reset between sentences.
 
-        The sentences are distributed over streams. In each stream a sentence starts from the state
-        in which the one before it ended, boundaries included. The mean over the streams depends
+        The sentences are dealt out to streams. In each stream, a sentence starts from the last
+        state of the one before it, boundaries included. The mean over the streams depends
         less on the last words of any of them.
 
         Args:
@@ -202,7 +202,7 @@ class BiLM(nn.Module):
         tokens: torch.Tensor,
         lengths: Sequence[int],
         state: State | None = None,
-        lstms: Sequence[Way] | None = None,
+        lstms: Sequence[LSTMBackend] | None = None,
     ) -> tuple[torch.Tensor, State]:
         """All layers of sentences, concatenated, boundaries included.
 
@@ -210,7 +210,7 @@ class BiLM(nn.Module):
             types: ``(n_types, P)`` vectors x of the distinct words, from the token encoder.
             tokens: ``(N,)`` each token's row in ``types``.
             lengths: tokens of each sentence; they add up to N.
-            state: what each sentence starts from, h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``
+            state: the first state, h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``
                 for all sentences, or with B = 1 the same for each; `initial_state` if None.
             lstms: the LSTM layers as `parts` gives them; None to ask it.
 
@@ -265,7 +265,7 @@ class BiLM(nn.Module):
 
         Args:
             sentences: words without boundaries; a sentence may be empty.
-            state: what each sentence starts from, h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``
+            state: the first state, h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``
                 for all sentences, or with B = 1 the same for each; `initial_state` if None.
             batch_words: tokens of one pass, give or take half of them.
 

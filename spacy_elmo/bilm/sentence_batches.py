@@ -107,8 +107,8 @@ class Packing:
     """The packed order of a batch of sentences that are concatenated in a flat array.
 
     Args:
-        lengths: of one sentence at least, each of one token or more.
-        device: of the tensors.
+        lengths: tokens of each sentence, at least one; there is at least one sentence.
+        device: where the tensors are.
 
     Attributes:
         sorted_indices: ``(n_sentences,)`` the sentences, longest first (ties keep their order).

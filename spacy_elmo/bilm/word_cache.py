@@ -20,7 +20,7 @@ class WordCache:
     Threads may share it. Words of more than `MAX_WORD_BYTES` are not stored.
 
     Args:
-        max_bytes: of the table, the words included.
+        max_bytes: size of the table, the words included.
     """
 
     def __init__(self, max_bytes: int = 44 * 2**20):

@@ -11,7 +11,7 @@ from spacy_elmo.bilm import lstm_pytorch
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.kernel.library import load_kernel
 from spacy_elmo.bilm.kernel.lstm import KernelLSTM
-from spacy_elmo.bilm.lstm_layer import LSTMLayer, choose
+from spacy_elmo.bilm.lstm_layer import LSTMLayer, pick_backend
 from spacy_elmo.bilm.lstm_pytorch import CuDNNLSTM, OperatorLSTM
 from spacy_elmo.bilm.sentence_batches import Packing
 
@@ -93,8 +93,11 @@ def test_clipped_values_have_no_gradient_in_float32_either(projects):
 
 
 WAYS = {  # made of a layer, and how far from the operators with gradients
-    "operators, float64": (partial(choose, dtype=torch.float64), 0),
-    "operators, few tokens at once": (partial(choose, dtype=torch.float32), 1e-6),
+    "operators, float64": (partial(pick_backend, dtype=torch.float64), 0),
+    "operators, few tokens at once": (
+        lambda layer: OperatorLSTM(layer.weights(), torch.float32),
+        1e-6,
+    ),
     "operators, bfloat16": (lambda layer: OperatorLSTM(layer.weights(), torch.bfloat16), 1e-2),
     "cuDNN's": (lambda layer: CuDNNLSTM(layer.weights()), 1e-6),
     "kernel": (lambda layer: KernelLSTM(layer.weights(), load_kernel()), 1e-6),
@@ -141,7 +144,7 @@ def test_the_way_that_is_chosen_on_a_gpu(monkeypatch):
     ]:
         config = BiLMConfig(((1, 4),), 4, 8, cell_clip=clip)
         layer = SimpleNamespace(config=config, weight_ih=weight, weights=Mock())
-        assert choose(layer, dtype) == expected
+        assert pick_backend(layer, dtype) == expected
 
 
 def test_frozen_weights_still_pass_gradients_to_the_input():

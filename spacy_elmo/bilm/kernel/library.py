@@ -48,7 +48,7 @@ class Kernel:
 
     Args:
         library: see `load_kernel`.
-        name: of the instruction set.
+        name: the instruction set.
 
     Attributes:
         width: floats of its vectors; weights are packed for it.

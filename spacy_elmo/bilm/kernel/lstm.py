@@ -18,8 +18,8 @@ class KernelLSTM:
     """One layer without gradients, by weights that are packed once.
 
     Args:
-        weights: of the layer, float32 on a CPU.
-        kernel: computes it.
+        weights: the layer's weights, float32 on a CPU.
+        kernel: what computes it.
         int8: the weights of the gates are rounded.
     """
 

@@ -23,7 +23,8 @@ class Product:
         halves: keep weights that float16 holds exactly so, which are read faster.
 
     Attributes:
-        struct: the same for C; it points to tensors of this object.
+        width: see `Kernel`.
+        struct: the matrix for C; it points to tensors of this object.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class Product:
         int8: bool = False,
         halves: bool = True,
     ):
-        columns, inputs = weight.shape
+        self.width, (columns, inputs) = width, weight.shape
         pack = panels_of_gates if is_gates else panels
         weight, tensors = weight.detach(), {}
         if int8:

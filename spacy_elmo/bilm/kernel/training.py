@@ -27,7 +27,7 @@ class KernelTrainingLSTM(AutogradLSTM):
     Args:
         weights: float32 on a CPU.
         kernel: computes the recurrence.
-        dtype: of the operands of PyTorch's products.
+        dtype: the type of the operands of PyTorch's products.
     """
 
     def __init__(self, weights: LSTMWeights, kernel: Kernel, dtype: torch.dtype):
@@ -45,7 +45,8 @@ class KernelTrainingLSTM(AutogradLSTM):
 
         def read(d: int) -> None:
             _, hh, _, hr = self.weights[:4]
-            layer = _Layer(self, Product(hh[d], None, self.kernel.width, True, halves=False), hr, d)
+            product = Product(hh[d], None, self.kernel.width, is_gates=True, halves=False)
+            layer = _Layer(self.weights, product, hr, d)
             states = gates[d], h[d], c[d], cells[d], m[d], out[d]
             self.kernel.call("lstm_forward", layer.struct, len(steps), steps, *states)
 
@@ -64,7 +65,7 @@ class KernelTrainingLSTM(AutogradLSTM):
             _, hh, _, hr = self.weights[:4]
             transposed = None if hr is None else hr.mT
             product = Product(hh[d].mT, None, self.kernel.width, halves=False)
-            layer = _Layer(self, product, transposed, d)
+            layer = _Layer(self.weights, product, transposed, d)
             states = gates[d], cells[d], c0[d], out[d], d_out[d]
             results = d_h[d], d_c[d], d_hs[d], d_gates[d]
             self.kernel.call("lstm_backward", layer.struct, len(steps), steps, *states, *results)
@@ -85,20 +86,19 @@ class _Layer:
     """A direction of a layer as C reads it; it keeps the packed weights.
 
     Args:
-        way: has the clips.
-        hh: of the outputs of the step before.
-        hr: of the projection, both directions, or None.
+        weights: the layer's; its clips are taken.
+        hh: packed weights of the outputs of the step before.
+        hr: weights of the projection, both directions, or None.
         d: the direction.
     """
 
-    def __init__(self, way: KernelTrainingLSTM, hh: Product, hr: torch.Tensor | None, d: int):
-        weights = way.weights
+    def __init__(self, weights: LSTMWeights, hh: Product, hr: torch.Tensor | None, d: int):
         clips = (weights.cell_clip, weights.proj_clip)
         layer = LayerStruct(cells=weights.ih.shape[1] // 4, hh=hh.struct)
         layer.cell_clip, layer.proj_clip = (math.inf if clip is None else clip for clip in clips)
         self._products = [hh]
         if hr is not None:
-            self._products.append(Product(hr[d], None, way.kernel.width, halves=False))
+            self._products.append(Product(hr[d], None, hh.width, halves=False))
             layer.hr = self._products[1].struct
         self._layer = layer
         self.struct = ctypes.byref(layer)
