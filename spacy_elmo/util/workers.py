@@ -69,9 +69,13 @@ def ahead(items: Iterable[T], n: int) -> Iterator[T]:
 
 
 def _start_worker(has_started: Event) -> None:
-    """Leave Ctrl-C to the parent process, and end with it, also if it is killed."""
+    """Leave Ctrl-C to the parent process, and end with it, also if it is killed.
+
+    A forked worker has the parent's handler of SIGTERM, which may only raise an exception.
+    """
     has_started.set()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parent: Any = multiprocessing.parent_process()
 
     def end_with_parent() -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,15 @@ def kill(number: int) -> int:
     return number
 
 
+@pytest.fixture
+def handler_that_exits() -> Iterator[None]:
+    """This process raises SystemExit at SIGTERM, as Ray's init makes it."""
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(number))
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("handler_that_exits")
 def test_a_process_that_is_killed() -> None:
     with pytest.raises(ValueError, match="A process was killed; perhaps there was not enough mem"):
         list(map_in_processes(kill, [(number,) for number in range(5)], 2))
