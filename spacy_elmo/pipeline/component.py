@@ -369,9 +369,9 @@ class Elmo(Tok2Vec):
                 theirs.
 
         Raises:
-            ValueError: the weights are missing or damaged, or do not fit a setting; or a component
+            ValueError: the weights are missing or damaged, or do not fit a setting; a component
                 behind this one would read other vectors than it learns from, or has learned from
-                another biLM.
+                another biLM; or see `check_linker`.
         """
         validate_get_examples(get_examples, "Elmo.initialize")
         self.batch.close()
@@ -394,6 +394,8 @@ class Elmo(Tok2Vec):
                 self._link(listener, component, anew=True)
         self._check_listeners(Model)
         if nlp is not None:
+            for name, pipe in nlp.pipeline:
+                check_linker(pipe, name)
             known = nlp.meta.get("sources") or []
             new = [each for each in self.bilm.card.meta.get("sources", []) if each not in known]
             nlp.meta["sources"] = [*known, *new]
@@ -443,3 +445,15 @@ class Elmo(Tok2Vec):
                 if self.bilm is bilm or self.mix is not mix:
                     raise ValueError("a part of its model is missing")
                 self.set_up()
+
+
+def check_linker(component: Any, name: str) -> None:
+    """Raise a ValueError if an `entity_linker` was made without the width of its token vectors: it
+    would take the length of its knowledge base's vectors for that."""
+    if isinstance(component, (EntityLinker, EntityLinker_v1)):
+        output = component.model.maybe_get_ref("output_layer")
+        if output is not None and output.has_dim("nI") is None:
+            raise ValueError(
+                f"The component '{name}' does not know the width of its token vectors. Set 'width' "
+                f"in its spacy-elmo.Elmo.v1, or 'encode' in its spacy-elmo.Tok2Vec.v1."
+            )

@@ -72,6 +72,28 @@ def test_its_width_is_known(weights: Path, parts: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    "parts",
+    [
+        {"elmo": {**ELMO, "width": None}},
+        {"elmo": LISTENER, "embed": EMBED},
+        {"embed": EMBED, "encode": ENCODE, "output_elmo": {**ELMO, "width": None}},
+    ],
+)
+def test_its_width_is_not_known(weights: Path, parts: dict[str, Any]) -> None:
+    tok2vec = {"@architectures": "spacy-elmo.Tok2Vec.v1", **with_weights(parts, weights)}
+    said = "'entity_linker' does not know the width .* Set 'width' in its spacy-elmo.Elmo.v1"
+    with pytest.raises(ValueError, match=said):
+        link(weights, tok2vec)
+
+
+def test_replaced_listeners_know_their_width(weights: Path) -> None:
+    """Though the config of the biLM that replaces them does not."""
+    nlp = link(weights, LISTENER)
+    nlp.replace_listeners("elmo", "entity_linker", ["model.tok2vec"])
+    nlp.initialize(lambda: [Example(make_doc(nlp), make_doc(nlp, "Q1"))])
+
+
+@pytest.mark.parametrize(
     "tok2vec", [listening(), {"@architectures": "spacy-elmo.Tok2Vec.v1", "elmo": listening()}]
 )
 def test_parts_of_docs_have_no_layers(weights: Path, tok2vec: dict[str, Any]) -> None:
