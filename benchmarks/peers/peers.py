@@ -21,9 +21,8 @@ ENVIRONMENTS = {  # of each peer; its packages are in requirements-ENVIRONMENT.t
     "minilm": "minilm",
     "minilm_onnx": "minilm",
     "en_core_web_sm": "spacy",
-    "floret": "spacy",
 }
-MADE = {"minilm": "minilm", "minilm_onnx": "minilm", "floret": "floret"}  # by make_….py
+MADE = {"minilm": "minilm", "minilm_onnx": "minilm"}  # by make_….py
 
 
 def python_of(peer: str, cache: Path) -> str:

@@ -5,10 +5,10 @@
 
 TEXT is any UTF-8 text, a paragraph a line, also .gz or .xz. Its sentences, sorted by length, are
 read in batches. The archived implementations read the same biLM, from what `python -m spacy elmo
-convert` exports. MiniLM (all-MiniLM-L6-v2, which makes vectors of word pieces), en_core_web_sm's
-tok2vec and floret's static vectors have weights of their own. Ours reads the weights as they are,
-and with gates rounded to int8; MiniLM by PyTorch in float32, bfloat16 and int8, and by ONNX
-Runtime in float32 and int8. For weights of a published size see `random_weights.py`.
+convert` exports. MiniLM (all-MiniLM-L6-v2, which makes vectors of word pieces) and en_core_web_sm's
+tok2vec have weights of their own. Ours reads the weights as they are, and with gates rounded to
+int8; MiniLM by PyTorch in float32, bfloat16 and int8, and by ONNX Runtime in float32 and int8. For
+weights of a published size see `random_weights.py`.
 
 Each run is a process of its own, all sides in turn. Printed is a table in which each side has the
 size of batches that is best for it; figures are medians of all runs. Words are spaCy's tokens, for
@@ -53,7 +53,6 @@ PEERS: dict[str, Side] = {
     "minilm, onnx": ("minilm_onnx", {}),
     "minilm, onnx int8": ("minilm_onnx", {"form": "int8"}),
     "en_core_web_sm": ("en_core_web_sm", {}),
-    "floret": ("floret", {}),
 }
 SIDES = SETTINGS | PEERS
 Runs = list[dict[str, Any]]  # of one side: what `reader` prints, in turn with the other sides

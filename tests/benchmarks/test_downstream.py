@@ -1,9 +1,8 @@
-"""What trains components, at its smallest: downstream, adapted, confidence, distil and others."""
+"""What trains components, at its smallest: downstream, adapted, entities and others."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -157,26 +156,9 @@ def test_every_task(run: Run, data: Path, tmp_path: Path, task: str) -> None:
     assert out.startswith(f"{task} all {arm} 1 ")
 
 
-def test_confidence(run: Run, data: Path) -> None:
-    """Of what it has learned from, each component is sure, and right."""
-    out = run("confidence", "--data", data, "--components", "ner", "spancat", "--steps", 60)
-    assert out.count(": F1 100.0") == 2
-    assert len(re.findall(r"0\.9 to 1\.0: +2 entities, .* 100 % right", out)) == 2
-
-
 def test_entities(run: Run, data: Path, tmp_path: Path) -> None:
     few = (tmp_path / "out.jsonl", "--data", data, "--seeds", 0, "--steps", 1, 60)
     out = run("entities", *few)
     assert all(f"{name} 0 1 steps, last: " in out for name in ("recipe", "beam", "BiLSTM"))
     assert "recipe, 60 steps, last: 100.0" in out
     assert run("entities", *few) == out  # all are there
-
-
-def test_distil(run: Run, data: Path, tmp_path: Path) -> None:
-    teacher = spacy.blank("en")
-    teacher.add_pipe("entity_ruler").add_patterns([{"label": "THE", "pattern": [{"LOWER": "the"}]}])
-    teacher.to_disk(tmp_path / "teacher")
-    how = ("--teacher", tmp_path / "teacher", "--paragraphs", 20, "--steps", 30)
-    rows = run("distil", "--data", data, *how).splitlines()
-    found = [re.match(r"(\S.*\S) +F1 +(\S+)", row).groups() for row in rows]
-    assert found == [("teacher", "100.0"), ("without ELMo", "100.0"), ("with ELMo", "100.0")]

@@ -23,7 +23,7 @@ from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import UNKNOWN
 
 from ..pretraining.helpers import log_probabilities, make_block, make_model, make_vocab, prose
-from .conftest import REVIEWS, Run
+from .conftest import REVIEWS
 
 KOREAN = Path(__file__).parents[2] / "project" / "weights" / "ko_sm"
 
@@ -56,19 +56,6 @@ def test_text_means(data: Path, tmp_path: Path, task: str) -> None:
     ours = text_means.measure("en_sm", data, task, 0)
     assert ours == dict.fromkeys(("all layers", "tf-idf", "all layers and tf-idf"), perfect)
     assert text_means.measure("en_sm", data, task, 0, tmp_path) == {"all layers": perfect}
-
-
-def test_classes(data: Path, run: Run) -> None:
-    """Tested on the texts that they have learned from, all know the classes."""
-    given = ("--tasks", "intents", "--texts", 2, "--seeds", 0, "--steps", 60)
-    lines = run("classes", "--data", data, *given).splitlines()
-    rows = [line.split(maxsplit=2) for line in lines]
-    assert [row[:2] for row in rows] == [["intents", "2"]] * 7
-    names, *scores = zip(*(line.rsplit(maxsplit=2) for *_, line in rows), strict=True)
-    regressions = ("means of ELMo", "tf-idf", "both")
-    assert [*names] == [f"{n}{c}" for n in regressions for c in ("", ", C = 1")] + ["TextCatLinear"]
-    best = [value for name, value in zip(names, scores[0], strict=True) if "C = 1" not in name]
-    assert best == ["100.0"] * 4 and scores[0] == scores[1]
 
 
 def test_similarity(nlp: Language, data: Path) -> None:
