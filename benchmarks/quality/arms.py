@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import embedded  # noqa: F401  registers its architecture
+import spacy
 from spacy.language import Language
 from spacy.util import load_model_from_config
 from tasks import Task
+
+from spacy_elmo import add_elmo
 
 WIDTH = 96  # of spaCy's HashEmbedCNN
 
@@ -25,6 +28,15 @@ BAG_OF_WORDS = {
     "length": 262144,
     "ngram_size": 1,
     "no_output_layer": False,
+}
+
+REDUCE = {
+    "@architectures": "spacy.TextCatReduce.v1",
+    "exclusive_classes": True,
+    "use_reduce_first": False,
+    "use_reduce_last": False,
+    "use_reduce_max": True,
+    "use_reduce_mean": True,
 }
 
 Files = Mapping[str, Path]  # see `NEEDED`
@@ -83,10 +95,6 @@ def given_files(arguments: Namespace, task: str) -> Files:
     return files
 
 
-def listener(**settings: Any) -> dict[str, Any]:
-    return {"@architectures": "spacy-elmo.ElmoListener.v1", **settings}
-
-
 def cnn(static: bool = False, width: int = WIDTH) -> dict[str, Any]:
     """spaCy's HashEmbedCNN, part by part."""
     return {
@@ -96,28 +104,34 @@ def cnn(static: bool = False, width: int = WIDTH) -> dict[str, Any]:
     }
 
 
+def model(factory: str, tok2vec: dict[str, Any]) -> dict[str, Any]:
+    """spaCy's own of a component, but for its token vectors; a simpler one for textcat."""
+    default = spacy.blank("en").get_factory_meta(factory).default_config["model"]
+    return {**(REDUCE if factory == "textcat" else default), "tok2vec": tok2vec}
+
+
+def recipes() -> dict[str, Any]:
+    """The models that `elmo add` writes for a tagger and a text classifier, each of which has
+    vectors of its own."""
+    tagger = {"factory": "tagger", "model": model("tagger", cnn())}
+    components = {"tagger": tagger, "textcat": {"factory": "textcat"}}
+    config = add_elmo({"nlp": {"lang": "en", "pipeline": [*components]}, "components": components})
+    return {name: config["components"][name]["model"] for name in components}
+
+
+def listener(**settings: Any) -> dict[str, Any]:
+    return {**RECIPES["tagger"]["tok2vec"]["elmo"], **settings}
+
+
 def with_elmo(
     elmo: dict[str, Any] | None,
     output: dict[str, Any] | None = None,
     static: bool = False,
     width: int = WIDTH,
 ) -> dict[str, Any]:
-    """HashEmbedCNN with a listener at its input, and one at its output."""
-    return {
-        **cnn(static, width),
-        "@architectures": "spacy-elmo.Tok2Vec.v1",
-        "elmo": elmo,
-        "output_elmo": output,
-    }
-
-
-def linear(tok2vec: dict[str, Any]) -> dict[str, Any]:
-    """The text classifier of project/configs/textcat.cfg."""
-    return {
-        "@architectures": "spacy-elmo.TextCatLinear.v1",
-        "exclusive_classes": True,
-        "tok2vec": tok2vec,
-    }
+    """HashEmbedCNN as `elmo add` writes it, with these listeners at its input and output."""
+    changes = {"elmo": elmo, "output_elmo": output, "@architectures": "spacy-elmo.Tok2Vec.v1"}
+    return {**cnn(static, width), **changes}
 
 
 def ensemble(tok2vec: dict[str, Any]) -> dict[str, Any]:
@@ -135,6 +149,7 @@ def frozen(model: str) -> Arm:
     return Arm(with_elmo(vectors), needs="embedded")
 
 
+RECIPES = recipes()
 WITHOUT, MIX, BOTH = "HashEmbedCNN", "ELMo, mix (λ = 0.001)", "ELMo, input and output"
 LINEAR, ENSEMBLE = "ELMo, TextCatLinear", "TextCatEnsemble"
 
@@ -150,12 +165,12 @@ ARMS: dict[str, Arm] = {
     "ELMo, average (λ = 1)": Arm(with_elmo(listener(mix_l2=1.0)), {}),
     MIX: Arm(with_elmo(listener()), {}),
     "ELMo, output": Arm(with_elmo(None, listener()), {}),
-    BOTH: Arm(with_elmo(listener(), listener()), {}),
+    BOTH: Arm(RECIPES["tagger"]["tok2vec"], {}),
     "ELMo, without a CNN": Arm(listener(), {}),
     "ELMo, fine-tuned": Arm(with_elmo(listener()), {"frozen": False, "learn_rate_factor": 0.1}),
     "ELMo, adapted": Arm(with_elmo(listener()), {}, needs="adapted"),
     "ELMo, mix and static vectors": Arm(with_elmo(listener(), static=True), {}, needs="static"),
-    LINEAR: Arm(linear(listener()), {}),
+    LINEAR: Arm(RECIPES["textcat"], {}),
     ENSEMBLE: Arm(ensemble(cnn())),
 }
 
@@ -177,33 +192,6 @@ SETTINGS: dict[str, Arm] = {  # of the listener, to compare on dev sets
     "dropout 0, learning rate 0.0003": tuned(learn_rate=0.0003),
 }
 
-MODELS: dict[str, dict[str, Any]] = {
-    "tagger": {"@architectures": "spacy.Tagger.v2"},
-    "senter": {"@architectures": "spacy.Tagger.v2"},
-    "parser": {
-        "@architectures": "spacy.TransitionBasedParser.v2",
-        "state_type": "parser",
-        "extra_state_tokens": False,
-        "hidden_width": 64,
-        "maxout_pieces": 2,
-        "use_upper": True,
-    },
-    "textcat": {
-        "@architectures": "spacy.TextCatReduce.v1",
-        "exclusive_classes": True,
-        "use_reduce_first": False,
-        "use_reduce_last": False,
-        "use_reduce_max": True,
-        "use_reduce_mean": True,
-    },
-    "spancat": {
-        "@architectures": "spacy.SpanCategorizer.v1",
-        "reducer": {"@layers": "spacy.mean_max_reducer.v1", "hidden_size": 128},
-        "scorer": {"@layers": "spacy.LinearLogistic.v1", "nO": None, "nI": None},
-    },
-}
-MODELS["ner"] = MODELS["beam_ner"] = {**MODELS["parser"], "state_type": "ner"}
-
 
 def fits(task: Task, arm: Arm) -> bool:
     """Whether an arm is one for a task: some are whole text classifiers."""
@@ -222,12 +210,12 @@ def make_nlp(task: Task, arm: Arm, files: Files, weights: str = "en_sm") -> Lang
         files: what the arm needs.
         weights: of the biLM.
     """
-    model = arm.tok2vec
+    block = arm.tok2vec
     if arm.needs == "embedded":
-        model = {**model, "elmo": {**model["elmo"], "path": str(files["embedded"])}}
+        block = {**block, "elmo": {**block["elmo"], "path": str(files["embedded"])}}
     if not is_classifier(arm):
-        model = {**MODELS[task.factory], "tok2vec": model}
-    components: dict[str, Any] = {task.factory: {"factory": task.factory, "model": model}}
+        block = model(task.factory, block)
+    components: dict[str, Any] = {task.factory: {"factory": task.factory, "model": block}}
     if arm.elmo is not None:
         weights = str(files["adapted"]) if arm.needs == "adapted" else weights
         elmo = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights, **arm.elmo}
