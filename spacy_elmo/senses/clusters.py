@@ -1,18 +1,18 @@
-"""Vectors in groups and on a plane, by scikit-learn, without any random choice."""
+"""Groups vectors and projects them onto a plane, by scikit-learn, without random choices."""
 
 from __future__ import annotations
 
 import numpy as np
 
-MIN_SILHOUETTE = 0.1  # below that, the best division is no better than none
-MIN_SIZE = 2  # of a group that counts as a sense
-MOST_ITEMS = 300  # by default: time and memory grow with their square
+MIN_SILHOUETTE = 0.1  # at or below it, the best division is no better than none
+MIN_SIZE = 2  # the size of a group that counts as a sense
+MOST_ITEMS = 300  # time and memory grow with their square
 
 
 def center(vectors: np.ndarray) -> np.ndarray:
-    """Vectors minus their mean, scaled to length 1, ``(n, d)``.
+    """Subtract the mean of vectors ``(n, d)`` and scale them to length 1.
 
-    The contexts of one word share most of their vectors; what is left tells them apart.
+    The vectors of one word are largely the same in all contexts; the rest tells contexts apart.
     """
     centered = vectors - vectors.mean(axis=0)
     return centered / np.linalg.norm(centered, axis=1, keepdims=True).clip(1e-12)
@@ -23,20 +23,22 @@ def divide(
 ) -> tuple[np.ndarray, float | None]:
     """Divide items into groups by average linkage.
 
+    The best division has the highest mean silhouette, among those with `MIN_SIZE` items or more in
+    two groups or more. It is used if its silhouette is above `MIN_SILHOUETTE`; otherwise all items
+    are one group.
+
     Args:
         distance: ``(n, n)``, symmetric; n is at least 2.
-        most: largest number of groups. Of the divisions with at least `MIN_SIZE` items in at least
-            two groups, the one with the highest mean silhouette is taken; a single group, if that
-            is below `MIN_SILHOUETTE`.
+        most: the largest number of groups.
         exactly: a fixed number of groups instead, at most n.
 
     Returns:
-        The number of each item's group ``(n,)``, 0 for the largest; groups of the same size are in
-        the order of their first items. And the highest mean silhouette, of a division that was
-        taken or not; None if there was none to compare.
+        The group of each item, ``(n,)``: 0 for the largest; groups of the same size are in the
+        order of their first items. And the highest mean silhouette, None if no division was
+        compared.
 
     Raises:
-        ValueError: scikit-learn's, of a fixed number below 1 or above n.
+        ValueError: ``exactly`` is below 1 or above n.
     """
     from sklearn.cluster import AgglomerativeClustering
     from sklearn.metrics import silhouette_score
@@ -45,7 +47,7 @@ def divide(
         tree = AgglomerativeClustering(n, metric="precomputed", linkage="average")
         return tree.fit_predict(distance)
 
-    # Rounding may leave less than 0, and some on the diagonal.
+    # By rounding, some may be below 0, and the diagonal above.
     distance = np.maximum(distance, 0) * (1 - np.eye(len(distance)))
     numbers = range(2, min(most, len(distance) - 1) + 1) if exactly is None else ()
     best, best_score = cut(1 if exactly is None else exactly), None
@@ -59,7 +61,7 @@ def divide(
 
 
 def project(vectors: np.ndarray) -> np.ndarray:
-    """The first two principal components of vectors ``(n, d)``, ``(n, 2)``."""
+    """The first two principal components ``(n, 2)`` of vectors ``(n, d)``."""
     from sklearn.decomposition import PCA
 
     return PCA(2, svd_solver="full").fit_transform(vectors)

@@ -1,4 +1,4 @@
-"""The contexts of a word in a corpus, grouped by similarity: roughly, its senses."""
+"""Finds the contexts of a word in a corpus and groups them by similarity: roughly, its senses."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from ..util.optional_imports import require_extra
 from ..util.progress import ProgressBar
 from .clusters import MIN_SILHOUETTE, MIN_SIZE, MOST_ITEMS, center, divide
 
-MOST_KEYWORDS = 3  # of a group
+MOST_KEYWORDS = 3  # for a group
 MIN_CONTEXTS = 3  # fewer cannot be grouped
-MOST_SENSES = 8  # found by the silhouette; a fixed number may be larger
-CHUNK_TOKENS = 20_000  # of the corpus, read at once
-BATCH = 32  # sentences encoded at once
-MOST_WORDS = 400  # of a sentence: each of its words is compared with all of them
+MOST_SENSES = 8  # if the silhouette decides; a fixed number may be larger
+CHUNK_TOKENS = 20_000  # of the corpus, in memory
+BATCH = 32  # sentences that are read at once
+MOST_WORDS = 400  # in a sentence: each word is compared with all others
 
 
 class Context(NamedTuple):
     """One occurrence of a word.
 
     Attributes:
-        text: what is left of the word, the word, what is right of it.
-        vector: `occurrence_vector`, ``(5P,)``; the top layer, ``(2P,)``, if the weights have no
-            statistics.
-        row: id of the row of the corpus (by default its number, from 0).
+        text: the text left of the word, the word, and the text right of it.
+        vector: its `occurrence_vector` ``(5P,)``; if the weights have no statistics, its top layer
+            ``(2P,)``.
+        row: the id of its row in the corpus.
     """
 
     text: tuple[str, str, str]
@@ -50,12 +50,12 @@ class Context(NamedTuple):
 
 
 def make_context(doc: Doc, sentence: Sequence[int], i: int, row: Any = None) -> Context:
-    """The occurrence of a word, with the text of the whole Doc.
+    """Make a context from an occurrence of a word; its text is the whole Doc.
 
     Args:
-        doc: read by an elmo component that stores layers.
-        sentence: token indices of the words of its sentence.
-        i: token index of the word.
+        doc: a Doc from an elmo component that stores layers.
+        sentence: the token indices of the words in the sentence.
+        i: the token index of the word.
         row: see `Context`.
     """
     text = (doc[:i].text_with_ws, doc[i].text, (doc[i].whitespace_ + doc[i + 1 :].text).rstrip())
@@ -71,9 +71,9 @@ class Sense(NamedTuple):
     """A group of similar contexts.
 
     Attributes:
-        contexts: the most typical ones first.
-        keywords: words that are more frequent in these contexts than in those of other groups; if
-            no word tells them apart, those of the first one.
+        contexts: the contexts, the most typical ones first.
+        keywords: words that are more frequent in these contexts than in others. If there are none,
+            words of the first context.
     """
 
     contexts: list[Context]
@@ -81,13 +81,13 @@ class Sense(NamedTuple):
 
 
 class Senses(NamedTuple):
-    """The contexts of a word in groups, the largest first; `viz.draw_senses` draws them.
+    """The contexts of a word in groups. `viz.draw_senses` draws them.
 
     Attributes:
-        word: as it was looked for.
-        groups: at least one.
-        complete: False if the corpus has more contexts than were wanted: these are a sample.
-        silhouette: the best mean silhouette of a division; None if no division has two groups of
+        word: the word, as the user wrote it.
+        groups: at least one group, the largest first.
+        complete: False if these contexts are a sample.
+        silhouette: the highest mean silhouette of a division; None if no division has two groups of
             two contexts, or the number of groups was given.
     """
 
@@ -98,7 +98,7 @@ class Senses(NamedTuple):
 
     @property
     def why_one(self) -> str:
-        """Why there is one group, though no number was given."""
+        """Say why there is one group although no number was given."""
         if self.silhouette is None:
             return f"no division has two groups of {MIN_SIZE} contexts"
         return (
@@ -107,7 +107,7 @@ class Senses(NamedTuple):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The groups and their contexts as plain JSON types, without vectors."""
+        """The groups and their contexts in JSON types, without vectors."""
         names, senses = ("left", "word", "right", "row"), []
         for group in self.groups:
             contexts = [dict(zip(names, (*c.text, c.row), strict=True)) for c in group.contexts]
@@ -131,23 +131,23 @@ def find_senses(
     """Find the contexts of a word in a corpus, and group them. Equal sentences count once.
 
     Args:
-        word: one token of the corpus, in any case.
-        corpus: a file, directory or pattern, see `encoding.row_files.RowFiles`.
-        weights: name or directory of a biLM.
-        lang: language of the text, if not that of the weights.
-        tokenized: text files have words separated by spaces, one sentence per line.
-        column: name of the column of texts, see there.
-        most_contexts: of more contexts, a sample of as many, the same each time.
-        n_senses: number of groups; None: chosen by the silhouette, see `clusters.divide`.
+        word: a token of the corpus; upper and lower case are the same.
+        corpus: a file, a directory or a pattern, see `encoding.row_files.RowFiles`.
+        weights: the name or directory of a biLM.
+        lang: the language of the text, if it is not that of the weights.
+        tokenized: text files have a sentence per line and spaces between words.
+        column: the column of texts, see `encoding.row_files.RowFiles`.
+        most_contexts: if there are more contexts, take a sample of this size, always the same.
+        n_senses: the number of groups; None to let the silhouette decide, see `clusters.divide`.
         quiet: show no progress.
 
     Raises:
-        ValueError: the word is no token of the corpus, or it has too few contexts for the number of
-            groups; that is below 1; or the corpus or the weights cannot be read.
+        ValueError: the word is no token of the corpus, or has too few contexts for the number of
+            groups; this number is below 1; or the corpus or the weights cannot be read.
     """
     require_extra("sklearn", "viz", "senses are grouped by scikit-learn", f"'{word}'")
     rows, word = RowFiles(corpus, tokenized, column), word.strip()
-    rows.files()  # an error, if there are none
+    rows.files()  # an error if there are no files
     encoder = Encoder(weights, lang=lang)
     nlp, encoder.elmo.store = encoder.nlp, ["layers"]
     with ProgressBar("sentences", quiet=quiet) as bar:
@@ -163,11 +163,11 @@ def find_senses(
 
 
 class Occurrence(NamedTuple):
-    """A word in a sentence that has not been read yet.
+    """A word in a sentence that the biLM has not read yet.
 
     Attributes:
-        sentence: a Doc of its own.
-        i: token index of the word.
+        sentence: a Doc with this sentence alone.
+        i: the token index of the word.
         row: see `Context`.
     """
 
@@ -176,7 +176,7 @@ class Occurrence(NamedTuple):
     row: Any
 
     def digest(self) -> int:
-        """A hash of the sentence's text, whatever its spaces, and of the word's place."""
+        """A hash of the sentence, whatever its spaces, and of the word's place in it."""
         doc, i = self.sentence, self.i
         parts = (" ".join(span.text.split()) for span in (doc[:i], doc[i : i + 1], doc[i + 1 :]))
         text = "\0".join(parts).encode("utf-8", "surrogatepass")
@@ -186,13 +186,13 @@ class Occurrence(NamedTuple):
 def occurrences(
     nlp: Language, corpus: RowFiles, word: str, bar: ProgressBar
 ) -> Iterator[Occurrence]:
-    """The occurrences of a word, in the order of the corpus.
+    """Yield the occurrences of a word, in the order of the corpus.
 
     Args:
-        nlp: a tokenizer.
-        corpus: of which only the rows with the word are tokenized.
-        word: in lower case.
-        bar: counts the rows that were searched.
+        nlp: the pipeline that tokenizes the rows with the word.
+        corpus: the rows to search.
+        word: the word in lower case.
+        bar: counts the rows.
     """
     for chunk in corpus.chunks(CHUNK_TOKENS):
         is_in = [word in text_of(row).lower() for row in chunk.rows]
@@ -206,14 +206,17 @@ def occurrences(
 
 
 def sample(found: Iterable[Occurrence], most: int) -> tuple[list[Occurrence], bool]:
-    """A sample of the distinct ones, in their order, and whether it is all of them.
+    """Take a sample of distinct occurrences.
 
-    Those with the smallest hashes: each is as likely as another, the memory is bounded, and the
-    same texts give the same sample, however often each occurs.
+    It has the smallest hashes: each occurrence is equally likely, memory is bounded, and the same
+    texts give the same sample, however often each occurs.
 
     Args:
         found: occurrences of a word.
-        most: size of the sample.
+        most: the size of the sample.
+
+    Returns:
+        The sample in its order, and whether it has all distinct occurrences.
     """
     heap, kept, complete = list[tuple[int, int, Occurrence]](), set[int](), True
     for number, each in enumerate(found):
@@ -221,7 +224,7 @@ def sample(found: Iterable[Occurrence], most: int) -> tuple[list[Occurrence], bo
         if digest in kept:
             continue
         kept.add(digest)
-        heappush(heap, (-digest, number, each))  # the largest one first
+        heappush(heap, (-digest, number, each))  # the largest hash first
         if len(heap) > most:
             kept.remove(-heappop(heap)[0])
             complete = False
@@ -229,8 +232,7 @@ def sample(found: Iterable[Occurrence], most: int) -> tuple[list[Occurrence], bo
 
 
 def read(nlp: Language, found: Iterable[Occurrence]) -> list[Context]:
-    """The contexts of occurrences, by a pipeline whose elmo component stores layers; sentences are
-    read once each."""
+    """Read each sentence once, and make contexts. The elmo component of ``nlp`` stores layers."""
     contexts = []
     by_sentence = groupby(found, key=attrgetter("sentence"))
     sentences = ((sentence, list(words)) for sentence, words in by_sentence)
@@ -241,8 +243,8 @@ def read(nlp: Language, found: Iterable[Occurrence]) -> list[Context]:
 
 
 def split_sentences(doc: Doc) -> Iterator[Doc]:
-    """Each sentence as a Doc of its own, without whitespace at its ends; one of more than
-    `MOST_WORDS`, as of a text without punctuation, in several."""
+    """Yield a Doc for each sentence, without whitespace at its ends. A sentence of more than
+    `MOST_WORDS`, as in a text without punctuation, becomes several."""
     for sentence in sentence_bounds(doc).tokens:
         for part in minibatch(sentence, MOST_WORDS):
             tokens = doc[part[0] : part[-1] + 1]
@@ -253,16 +255,18 @@ def split_sentences(doc: Doc) -> Iterator[Doc]:
 def group(
     found: Sequence[Context], nlp: Language, n_senses: int | None = None
 ) -> tuple[list[Sense], float | None]:
-    """Group contexts by the similarity of their vectors; the largest group first. And the best
-    silhouette, see `divide`.
+    """Group contexts by the similarity of their vectors.
 
     Args:
-        found: two or more.
-        nlp: whose tokenizer and stop words decide about keywords.
-        n_senses: number of groups; None: chosen by the silhouette.
+        found: two contexts or more.
+        nlp: a pipeline, whose tokenizer and stop words decide on keywords.
+        n_senses: the number of groups; None to let the silhouette decide.
+
+    Returns:
+        The groups, the largest first, and the best silhouette, see `divide`.
 
     Raises:
-        ValueError: there are fewer contexts than groups, or no group.
+        ValueError: the number of groups is below 1, or above the number of contexts.
     """
     vectors = center(np.stack([context.vector for context in found]))
     label, silhouette = divide(1 - vectors @ vectors.T, MOST_SENSES, n_senses)
@@ -279,17 +283,24 @@ def group(
 
 
 def content_words(nlp: Language, context: Context) -> list[str]:
-    """The words of a context in lower case, without stop words and the word itself."""
-    left, own, right = context.text
+    """The words in a context in lower case, without stop words and the word itself."""
+    left, word, right = context.text
     tokens = chain(nlp.make_doc(left), nlp.make_doc(right))
-    return [t.lower_ for t in tokens if t.is_alpha and not t.is_stop and t.lower_ != own.lower()]
+    return [t.lower_ for t in tokens if t.is_alpha and not t.is_stop and t.lower_ != word.lower()]
 
 
-def find_keywords(own: Sequence[list[str]], others: Sequence[list[str]]) -> list[str]:
-    """Up to three words of a group's contexts, by the share of them that have the word, minus the
-    share of all others; a word must be in two contexts of the group."""
-    inside, outside = (Counter(chain.from_iterable(map(set, part))) for part in (own, others))
+def find_keywords(group: Sequence[list[str]], others: Sequence[list[str]]) -> list[str]:
+    """Find up to `MOST_KEYWORDS` words for a group of contexts.
+
+    Words in two contexts of the group or more are ranked by the share of contexts that have the
+    word, minus the share among other contexts.
+
+    Args:
+        group: the words of each context in the group.
+        others: the words of each other context.
+    """
+    inside, outside = (Counter(chain.from_iterable(map(set, part))) for part in (group, others))
     rest = max(len(others), 1)
-    margin = {w: n / len(own) - outside[w] / rest for w, n in inside.items() if n > 1}
+    margin = {w: n / len(group) - outside[w] / rest for w, n in inside.items() if n > 1}
     ranked = sorted((-value, w) for w, value in margin.items() if value > 0)
     return [w for _, w in ranked[:MOST_KEYWORDS]]

@@ -1,4 +1,4 @@
-"""Files of texts: found, told apart and read line by line."""
+"""Finds the files of texts, tells their formats apart, and reads lines."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ Paths = str | Path | Sequence[str | Path]
 
 
 def open_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -> IO[str]:
-    """Open UTF-8 text for reading, unpacked by its suffix; lines end in LF, CR LF or CR."""
+    """Open UTF-8 text for reading. Its suffix tells how it is compressed."""
     opener = PACKERS.get(path.suffix.lower(), open)
     file: IO[str] = opener(path, "rt", encoding=encoding, newline=newline)
     return file
 
 
 def limited_lines(file: IO[str]) -> Iterator[str]:
-    """The lines of an open file with their ends.
+    """Yield the lines of an open file, with their ends.
 
     Raises:
-        ValueError: one is longer than `MAX_LINE`.
+        ValueError: a line is longer than `MAX_LINE`.
     """
     for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), ""), 1):
         if len(line.rstrip("\r\n")) > MAX_LINE:
@@ -46,24 +46,29 @@ def limited_lines(file: IO[str]) -> Iterator[str]:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Lines of a text file without their ends.
+    """Yield the lines of a text file, without their ends (LF, CR LF or CR).
 
     Raises:
-        ValueError: the file cannot be opened, is not UTF-8, its compression is damaged, or a line
-            is longer than `MAX_LINE`; the message names it.
+        ValueError: the file cannot be opened, is damaged or not UTF-8, or a line is longer than
+            `MAX_LINE`.
     """
     with reading("the UTF-8 text", path), open_text(path) as file:
-        mark = "" if is_shard(path) else "\ufeff"  # joined files have it on other lines, too
+        mark = "" if is_shard(path) else "\ufeff"  # a joined file has it on later lines, too
         for line in limited_lines(file):
             yield line.rstrip("\n").removeprefix(mark)
 
 
 def find_files(paths: Paths) -> list[Path]:
-    """The files of one or several paths, those of each sorted by name: one file, the texts in a
-    directory, or the files that match a pattern such as ``corpus/*.txt.gz``.
+    """Find the files of texts.
+
+    Args:
+        paths: a file, a directory, a pattern such as ``corpus/*.txt.gz``, or a list of these.
+
+    Returns:
+        The files of each path, sorted by name.
 
     Raises:
-        ValueError: there are none at a path.
+        ValueError: a path has no texts.
     """
     if not isinstance(paths, str | Path):
         return [file for path in paths for file in find_files(path)]
@@ -81,11 +86,11 @@ def find_files(paths: Paths) -> list[Path]:
 
 
 def form(file: Path) -> str:
-    """The suffix of a file, before that of its compression, in lower case."""
+    """The suffix that tells a file's format, without that of its compression, in lower case."""
     is_packed = file.suffix.lower() in PACKERS
     return (file.with_suffix("") if is_packed else file).suffix.lower()
 
 
 def is_shard(file: Path) -> bool:
-    """Tell if `write_shards` has written a file."""
+    """Tell if a file is a shard that `write_shards` has written."""
     return file.name.startswith("shard-") and (file.parent / META).is_file()

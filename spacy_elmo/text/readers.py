@@ -1,4 +1,4 @@
-"""Raw texts as tokenized sentences, in memory that does not grow with the text."""
+"""Tokenizes raw texts and splits them into sentences, in memory that does not grow with them."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from .shards import CorpusReader, split_at_spaces
 from .tables import paragraphs_in
 
 BY_RULES = "spacy.Tokenizer.v1"
-ZONE_SIZE, ZONE_CHARACTERS = 2000, 2**20  # in memory together: paragraphs, and their size
-KEPT_WORDS, MOST_CHARACTERS = 50_000, 128  # in a vocab that reads a corpus, and of a word
-MAX_UNPACKED, MAX_PACKED_RATIO = 2**28, 200  # repeated Docs pack to 1 in 130
+ZONE_SIZE, ZONE_CHARACTERS = 2000, 2**20  # paragraphs in memory, and their characters
+KEPT_WORDS, MOST_CHARACTERS = 50_000, 128  # words that stay in a vocab, and characters of a word
+MAX_UNPACKED, MAX_PACKED_RATIO = 2**28, 200  # repeated Docs are packed 130 times smaller
 
 
 class Texts(CorpusReader):
-    """Raw texts, tokenized and split into sentences as they are read.
+    """Reads raw texts: tokenizes them and splits them into sentences.
 
     Args:
-        paths: files in the formats of `files.FORMATS`, directories of them, or patterns.
-        lang: code of their language.
+        paths: files in `files.FORMATS`, see `find_files`.
+        lang: the code of their language.
         tokenizer: see `blank`.
         column: see `tables.texts_in`.
     """
@@ -60,12 +60,12 @@ class Texts(CorpusReader):
 
 
 def blank(lang: str, tokenizer: str | None = None) -> Language:
-    """An empty pipeline.
+    """A blank pipeline.
 
     Args:
-        lang: code of its language.
-        tokenizer: registered name of a tokenizer without settings; None for the language's own.
-            `BY_RULES` is spaCy's rule-based one, for languages whose own needs another package.
+        lang: the code of its language.
+        tokenizer: the registered name of a tokenizer without settings; None for the default of the
+            language. If that needs a missing package, there is spaCy's rule-based one, `BY_RULES`.
 
     Raises:
         ValueError: there is no such language or tokenizer, or it needs another package.
@@ -83,12 +83,12 @@ def blank(lang: str, tokenizer: str | None = None) -> Language:
 def blank_pipeline(
     weights: Weights, lang: str | None = None, default: str | None = None
 ) -> Language:
-    """A blank pipeline for the language and tokenizer that a biLM was trained with.
+    """A blank pipeline with the language and the tokenizer that a biLM was trained with.
 
     Args:
-        weights: whose card may name both.
-        lang: code of another language, with its own tokenizer.
-        default: language if neither the card nor ``lang`` names one.
+        weights: the weights, whose card may name both.
+        lang: the code of another language, whose default tokenizer is used.
+        default: the language if neither the card nor ``lang`` names one.
 
     Raises:
         ValueError: the language is not known, spaCy does not support it, or its tokenizer needs
@@ -107,14 +107,14 @@ def blank_pipeline(
 
 
 def memory_zone(nlp: Language, texts: Iterable[str]) -> AbstractContextManager[Any]:
-    """A context whose Docs are not used after it: a corpus of any size is read in flat memory.
+    """A context for Docs that are not used after it, so that memory does not grow with a corpus.
 
-    The first `KEPT_WORDS` words, among which the frequent ones are, stay in the vocab: spaCy's
-    tokenizer caches nothing in a memory zone, and is slow without its cache.
+    In a memory zone spaCy's tokenizer caches nothing, and is slow. So the first `KEPT_WORDS` words,
+    among which the frequent ones are, are read without one and stay in the vocab.
 
     Args:
-        nlp: reads the texts; no other thread uses it.
-        texts: to be read. Long words do not stay.
+        nlp: the pipeline that reads the texts; no other thread uses it.
+        texts: the texts. Long words never stay.
     """
     words = chain.from_iterable(map(str.split, texts))
     if len(nlp.vocab) > KEPT_WORDS or any(len(word) > MOST_CHARACTERS for word in words):
@@ -123,13 +123,13 @@ def memory_zone(nlp: Language, texts: Iterable[str]) -> AbstractContextManager[A
 
 
 def sentences_of(doc: Doc) -> list[list[str]]:
-    """The sentences of a Doc as lists of words; none is empty, and no word has white space."""
+    """The sentences of a Doc as lists of words, without empty ones. No word has white space."""
     return [split_at_spaces(doc[i].text for i in some) for some in sentence_bounds(doc).tokens]
 
 
 def split_text(nlp: Language, paragraphs: Iterable[str]) -> Iterator[list[str]]:
-    """Sentences of raw paragraphs, whitespace tokens left out."""
-    nlp.max_length = 2**40  # nothing here grows with more than the paragraph itself
+    """Yield the sentences in raw paragraphs, without whitespace tokens."""
+    nlp.max_length = 2**40  # memory grows with a paragraph only
     texts = (text for text in paragraphs if text and not text.isspace())
     for chosen in chunks(texts, ZONE_CHARACTERS, ZONE_SIZE):
         with memory_zone(nlp, chosen):
@@ -140,13 +140,13 @@ def split_text(nlp: Language, paragraphs: Iterable[str]) -> Iterator[list[str]]:
 def tokenize_files(
     nlp: Language, texts: Iterable[Path], n_process: int, column: str | None = None
 ) -> Iterator[list[str]]:
-    """The sentences of several texts.
+    """Yield the sentences in several texts, which end as for an elmo component.
 
     Args:
-        nlp: its tokenizer is used; sentences are split as by the elmo component. Docs of a DocBin
-            keep their tokens, and their sentences if they have any.
-        texts: files in the formats of `files.FORMATS`.
-        n_process: processes that tokenize.
+        nlp: the pipeline whose tokenizer is used. Docs in a DocBin keep their tokens, and their
+            sentences if they have any.
+        texts: files in `files.FORMATS`.
+        n_process: the number of processes that tokenize.
         column: see `tables.texts_in`.
 
     Raises:
@@ -167,7 +167,7 @@ def tokenize_files(
 
 
 def _split_chunk(lang: str, tokenizer: str, paragraphs: list[str]) -> list[list[str]]:
-    """`split_text` in a worker, which makes its pipeline once."""
+    """Call `split_text` in a worker process, which makes its pipeline once."""
     return list(split_text(_worker_pipeline(lang, tokenizer), paragraphs))
 
 
@@ -175,8 +175,8 @@ _worker_pipeline = lru_cache(maxsize=1)(blank)
 
 
 def _stored_sentences(nlp: Language, path: Path) -> Iterator[list[str]]:
-    """The sentences of the Docs in a ``.spacy`` file, whose words no vocab keeps."""
-    known: Any = nlp.vocab  # without its getters, no word would be punctuation or white space
+    """Yield the sentences in a ``.spacy`` file. Its words do not stay in a vocab."""
+    known: Any = nlp.vocab  # without its getters, no word is punctuation or white space
     for doc in docs_in(path, Vocab(lex_attr_getters=known.lex_attr_getters)):
         yield from sentences_of(doc)
 
@@ -185,8 +185,8 @@ class StoredDoc(NamedTuple):
     """A Doc on its way to another process.
 
     Attributes:
-        text: of the Doc.
-        data: all of it but its tensor, as bytes.
+        text: the text.
+        data: the bytes of the Doc, without its tensor.
     """
 
     text: str
@@ -194,16 +194,17 @@ class StoredDoc(NamedTuple):
 
 
 def docs_in(path: Path, vocab: Vocab) -> Iterator[Doc]:
-    """The Docs of a ``.spacy`` file, one after another.
+    """Yield the Docs in a ``.spacy`` file.
 
     Raises:
-        ValueError: it cannot be read, or a Doc is damaged.
+        ValueError: the file cannot be read, or a Doc is damaged.
     """
-    with reading("the DocBin", path, TypeError, AttributeError, IndexError):  # spaCy's, of others
+    # For another file, spaCy raises any of these.
+    with reading("the DocBin", path, TypeError, AttributeError, IndexError):
         data = path.read_bytes()
         most = MAX_UNPACKED + MAX_PACKED_RATIO * len(data)
         unpacker, size = zlib.decompressobj(), 0
-        for start in range(0, len(data), 2**14):  # so that never all of it is in memory
+        for start in range(0, len(data), 2**14):  # a part at a time, to bound the memory
             size += len(unpacker.decompress(data[start : start + 2**14]))
             if size > most:
                 raise ValueError(f"it unpacks to more than {most:,} bytes")
@@ -211,7 +212,7 @@ def docs_in(path: Path, vocab: Vocab) -> Iterator[Doc]:
 
 
 def stored_docs_in(path: Path) -> Iterator[StoredDoc]:
-    """The Docs of a ``.spacy`` file as bytes, whose words get their flags where they are read; see
-    `docs_in`."""
+    """Yield the Docs in a ``.spacy`` file as bytes, see `docs_in`. Words have no flags, such as
+    ``is_punct``, until the vocab of a pipeline reads them."""
     for doc in docs_in(path, Vocab()):
         yield StoredDoc(doc.text, doc.to_bytes(exclude=["tensor"]))

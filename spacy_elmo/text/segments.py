@@ -1,4 +1,4 @@
-"""Sentences and windows of a Doc, which the biLM reads."""
+"""Splits a Doc into the sentences and windows that the biLM reads."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Sentences(NamedTuple):
     """The words of a Doc, and the sentences that they form.
 
     Attributes:
-        words: their token indices, ``(n_words,)``.
-        bounds: each sentence's start and end in ``words``.
+        words: ``(n_words,)``, the token index of each word.
+        bounds: the start and the end of each sentence in ``words``.
     """
 
     words: np.ndarray
@@ -31,25 +31,25 @@ class Sentences(NamedTuple):
 
     @property
     def tokens(self) -> list[list[int]]:
-        """The token indices of each sentence's words."""
+        """For each sentence, the token indices of its words."""
         return [self.words[start:end].tolist() for start, end in self.bounds]
 
 
 def sentence_bounds(doc: Doc, segments: str = "auto") -> Sentences:
-    """A Doc's words and the sentences they form; nothing is written to the Doc.
+    """Find the words of a Doc and the sentences that they form; the Doc is not changed.
 
-    Whitespace tokens are not words, and sentences of nothing else vanish. Every word is in one
+    Whitespace tokens are not words, and sentences without words are left out. Each word is in one
     sentence, whatever ``doc.user_hooks["sents"]`` yields: a sentence ends where the next one
-    starts, and the first one has the words before it, too.
+    starts, and the first sentence has the words before it, too.
 
     Args:
         doc: any Doc.
-        segments: ``"sents"``, the Doc's own sentences; ``"doc"``, the whole Doc as one;
-            ``"auto"``, its own sentences if it has any, else split after sentence-final
-            punctuation (the sentencizer's set and rule).
+        segments: ``"sents"`` for ``doc.sents``; ``"doc"`` for the whole Doc as one; ``"auto"`` for
+            ``doc.sents`` if they are set, otherwise sentences that end after final punctuation, by
+            the sentencizer's characters and rule.
 
     Raises:
-        ValueError: ``"sents"``, and the Doc has no sentence boundaries.
+        ValueError: ``segments`` is ``"sents"``, and the Doc has no sentence boundaries.
     """
     attributes = doc.to_array([ORTH, IS_PUNCT, IS_SPACE]).reshape(len(doc), 3)
     words = np.flatnonzero(attributes[:, 2] == 0)
@@ -69,7 +69,7 @@ def sentence_bounds(doc: Doc, segments: str = "auto") -> Sentences:
 
 
 def _starts_by_punctuation(orths: list[int], is_punct: list[int]) -> list[int]:
-    """Where the next sentence starts: after a run of punctuation with a final mark in it."""
+    """Where sentences start: after punctuation marks with a final one among them."""
     starts: list[int] = []
     has_ended = False
     for i, (orth, may_follow) in enumerate(zip(orths, is_punct, strict=True)):
@@ -84,8 +84,14 @@ def _starts_by_punctuation(orths: list[int], is_punct: list[int]) -> list[int]:
 def chunks(
     items: Iterable[Item], limit: float, most: float, size: Callable[[Any], int] = len
 ) -> Iterator[list[Item]]:
-    """Docs, `DocPart`s or other items in order, in lists of ``most``, or that end with the one that
-    reaches a limit of size: by default the tokens of a Doc, or the characters of a text."""
+    """Yield items in order, in lists.
+
+    Args:
+        items: Docs, parts of Docs, texts or other items.
+        limit: a list ends with the item with which its size reaches this.
+        most: the largest number of items in a list.
+        size: the size of an item.
+    """
     chunk: list[Item] = []
     total = 0
     for item in items:
@@ -99,12 +105,12 @@ def chunks(
 
 
 class Window(NamedTuple):
-    """A sentence, or a window of a long one: what the biLM reads at once.
+    """A sentence, or a part of a long one: what the biLM reads at once.
 
     Attributes:
-        words: what it reads.
-        used: those of them that get their vectors from here.
-        rows: their tokens in the `DocPart`; a slice, which is faster, if these have no gaps.
+        words: the words that are read.
+        used: the words among them whose vectors are taken from here.
+        rows: the tokens of these in the `DocPart`; a slice, which is faster, if there are no gaps.
     """
 
     words: list[str]
@@ -114,13 +120,13 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class DocPart:
-    """Consecutive tokens of a Doc, all of them unless it is long.
+    """Consecutive tokens of a Doc; all of them, unless the Doc is long.
 
     Attributes:
         doc: the Doc.
-        start, end: of the tokens.
-        windows: what the biLM reads for their vectors.
-        sentences: of the whole Doc.
+        start, end: where the tokens start and end.
+        windows: the windows that give their vectors.
+        sentences: the sentences of the whole Doc.
     """
 
     doc: Doc
@@ -134,18 +140,18 @@ class DocPart:
 
 
 def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> Iterator[DocPart]:
-    """Split a Doc into sentences, long ones into overlapping windows.
+    """Split a Doc into parts, and these into windows.
 
-    Every word gets its vectors from exactly one window, one with context on both sides of it.
+    Each word takes its vectors from exactly one window, with context on both sides of the word.
 
     Args:
         doc: any Doc.
         segments: see `sentence_bounds`.
-        max_words: words of the longest window.
-        n_tokens: a part ends with the window that reaches as many, or with the Doc.
+        max_words: the largest number of words in a window.
+        n_tokens: a part ends with the window that reaches this number of tokens.
 
     Yields:
-        One part or more, which tile the Doc.
+        The parts of the Doc, at least one.
     """
     sentences = sentence_bounds(doc, segments)
     tokens, bounds = sentences
@@ -160,12 +166,12 @@ def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> Iterato
             part_end = part_start + int(rows[-1]) + 1
             if rows[-1] - rows[0] < len(rows):
                 rows = slice(int(rows[0]), part_end - part_start)
-            own = slice(used - first, used_end - first)
-            part.append(Window(words[start + first : start + last], own, rows))
+            taken = slice(used - first, used_end - first)
+            part.append(Window(words[start + first : start + last], taken, rows))
             if part_end - part_start >= n_tokens:
                 yield DocPart(doc, part_start, part_end, part, sentences)
                 part_start, part = part_end, []
-    # Whitespace has no windows, however much of it there is at the end. An empty Doc has one part.
+    # Whitespace at the end has no windows, and may fill parts. An empty Doc has one part.
     for start in range(part_start, max(len(doc), 1), n_tokens):
         yield DocPart(doc, start, min(start + n_tokens, len(doc)), part, sentences)
         part = []
@@ -174,19 +180,17 @@ def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> Iterato
 def windows(n_words: int, max_words: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """Split a sentence into windows of at most ``max_words`` words.
 
-    Neighbouring windows overlap by a quarter of their length (100 words at most), the last two by
-    more. Each word of the overlap gets its vectors from the window in which it is farther from
-    the edge.
+    Neighbouring windows overlap by a quarter of their length (at most 100 words), the last two by
+    more. A word in two windows takes its vectors from the one in which it is farther from the edge.
 
     Yields:
-        The start and end of a window, and of the words in it that get their vectors from it; the
-        latter tile the sentence.
+        The start and the end of a window, and of the words that take their vectors from it.
     """
     if n_words <= max_words:
         yield (0, n_words), (0, n_words)
         return
     overlap = min(100, max_words // 4)
-    # The last window reaches back, so that it is not a short one.
+    # The last window begins earlier, so that it is not short.
     starts = [*range(0, n_words - max_words, max_words - overlap), n_words - max_words]
     middles = [(start + max_words + after) // 2 for start, after in pairwise(starts)]
     for start, used in zip(starts, pairwise([0, *middles, n_words]), strict=True):

@@ -1,5 +1,5 @@
-"""Interface of what reads the texts of a training; sentence shards: one sentence per line, its
-words separated by spaces."""
+"""The interface of corpus readers, and shards: files with a sentence per line and spaces between
+words."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ META_KEYS = ("lang", "tokenizer")
 
 
 class CorpusReader(ABC):
-    """A text in files, read sentence by sentence.
+    """Reads a text in files, sentence by sentence.
 
-    A function that a config registers under ``[corpora.train]`` or ``[corpora.dev]`` returns one.
+    A registered function that [corpora.train] or [corpora.dev] in a config names returns one.
     """
 
     @abstractmethod
     def files(self) -> list[Path]:
-        """Its files, always in the same order.
+        """The files of the text, always in the same order.
 
         Raises:
-            ValueError: there are none.
+            ValueError: there are no files.
         """
 
     @abstractmethod
     def sentences_in(self, file: Path) -> Iterator[list[str]]:
-        """The sentences of one file, as lists of words; none is empty.
+        """Yield the sentences in a file as lists of words, without empty ones.
 
         Raises:
             ValueError: the file cannot be read.
@@ -41,26 +41,26 @@ class CorpusReader(ABC):
 
     @abstractmethod
     def card(self) -> dict[str, str]:
-        """Return the language of the text as ``lang``, and as ``tokenizer`` the registered name of
-        its tokenizer, if that is not the language's own; for the card of the biLM."""
+        """The language of the text as ``lang``, and the registered name of its tokenizer as
+        ``tokenizer`` if it is not the default of the language. The card of the biLM gets both."""
 
     def fingerprint(self) -> str:
-        """Changes with the files, their order, names and sizes, and with the tokenizer; not with
-        the directory that they are in."""
+        """A hash of the files' names, sizes and order, and of the tokenizer. The directory of the
+        files does not matter."""
         files = [(file.name, file.stat().st_size) for file in self.files()]
         facts = json.dumps([type(self).__name__, sorted(self.card().items()), files])
         return hashlib.sha256(facts.encode()).hexdigest()
 
     def sentences(self) -> Iterator[list[str]]:
-        """Yield the sentences of all files."""
+        """Yield the sentences in all files."""
         return (words for file in self.files() for words in self.sentences_in(file))
 
 
 class Shards(CorpusReader):
-    """Sentence shards, as `elmo tokenize` writes them.
+    """Reads shards, which `elmo tokenize` writes.
 
     Args:
-        paths: files, directories of them, or patterns such as ``corpus/*.txt.gz``.
+        paths: see `find_files`.
     """
 
     def __init__(self, paths: Paths):
@@ -80,7 +80,7 @@ class Shards(CorpusReader):
         return filter(None, map(str.split, read_lines(file)))
 
     def card(self) -> dict[str, str]:
-        """What all of the shards agree on; a ValueError if a meta.json is damaged."""
+        """The values on which all shards agree; a ValueError if a meta.json is damaged."""
         facts = []
         for meta in {file.parent / META for file in self.files()}:
             data = read_json(meta) if meta.exists() else {}
@@ -89,23 +89,23 @@ class Shards(CorpusReader):
 
 
 def split_at_spaces(words: Iterable[str]) -> list[str]:
-    """Words, those with white space inside as several: a shard cannot contain them as one."""
+    """Split words with white space in them, which a shard could not have."""
     return [piece for word in words for piece in word.split()]
 
 
 def write_shards(
     sentences: Iterable[Sequence[str]], out: Path, words_per_shard: int = 1_000_000
 ) -> tuple[int, int]:
-    """Write sentences to numbered shards in a directory, in one pass, one open shard at a time.
+    """Write sentences to numbered shards in a directory, in one pass.
 
     Args:
-        sentences: lists of words; a word with white space inside becomes several.
-        out: a directory, created if missing; use `atomic_directory` to have it appear whole or not
-            at all.
-        words_per_shard: a shard ends with the sentence that reaches this.
+        sentences: lists of words. A word with white space in it becomes several.
+        out: the directory, which is created if it is missing. With `atomic_directory` it appears
+            whole or not at all.
+        words_per_shard: a shard ends with the sentence that reaches this number of words.
 
     Returns:
-        Numbers of sentences and words written.
+        The numbers of sentences and words.
     """
     out.mkdir(parents=True, exist_ok=True)
     n_sentences = n_words = 0
@@ -128,8 +128,8 @@ def write_meta(directory: Path, lang: str, tokenizer: str | None = None) -> None
     """Write the language and the tokenizer of shards beside them.
 
     Args:
-        directory: of the shards.
-        lang: code of the language.
-        tokenizer: registered name of the tokenizer, None for the language's own.
+        directory: the directory of the shards.
+        lang: the code of the language.
+        tokenizer: the registered name of the tokenizer; None for the default of the language.
     """
     write_json(directory / META, {"lang": lang, "tokenizer": tokenizer})

@@ -1,4 +1,4 @@
-"""The texts of a file: lines, or a column of JSONL, CSV, TSV or Parquet."""
+"""Reads the texts in a file: its lines, or a column of JSONL, CSV, TSV or Parquet."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ..util.settings import shorten
 from .files import FORMATS, MAX_LINE, UNREAD, form, limited_lines, open_text, read_lines
 
 LINE_END = re.compile("\r\n|\r|\n")
-BATCH_ROWS = 64  # of Parquet, in memory together
-Rows = Iterator[tuple[int, list[Any]]]  # the number of the line, or of the row; the values
+BATCH_ROWS = 64  # rows of Parquet in memory
+Rows = Iterator[tuple[int, list[Any]]]  # the number of the line or row, and its values
 
 
 def texts_in(path: Path, column: str | None = None) -> Iterator[str]:
-    """The texts of a file: a column of JSONL, CSV, TSV or Parquet, else the lines.
+    """Yield the texts in a file.
 
     Args:
-        path: of the file; its suffix tells the format.
-        column: its name, in JSONL the key; None for ``"text"``. See `rows_in`.
+        path: the file, whose suffix tells the format.
+        column: the column of texts in a table, see `rows_in`; None for ``"text"``.
 
     Raises:
-        ValueError: the file cannot be read, is of another format, or has no such column.
+        ValueError: the file cannot be read, has another format, or has no such column.
     """
     if form(path) in (".spacy", *UNREAD):
         raise ValueError(
@@ -41,28 +41,28 @@ def texts_in(path: Path, column: str | None = None) -> Iterator[str]:
 
 
 def paragraphs_in(path: Path, column: str | None = None) -> Iterator[str]:
-    """The lines of each of the texts of a file, see `texts_in`; they end as those of files do."""
+    """Yield the lines of each text in a file, see `texts_in`. Lines end in LF, CR LF or CR."""
     return chain.from_iterable(map(LINE_END.split, texts_in(path, column)))
 
 
 def rows_in(path: Path, columns: Sequence[str]) -> Iterator[list[Any]]:
-    """The values of some columns, row by row; the first column has the texts.
+    """Yield the values of some columns, row by row.
 
-    A null (in JSONL also NaN, as Python writes one) is an empty text. The fields of CSV and TSV are
-    texts, quoted as Python's `csv` and spreadsheets do it; the first line has their names.
+    A null is an empty text; so is NaN in JSONL, which Python writes for a null. CSV and TSV are
+    quoted as by Python's `csv` and spreadsheets, and their first line has the names of columns.
 
     Args:
-        path: of a file whose `form` is one of `TABLES`.
-        columns: their names, in JSONL the keys.
+        path: a file whose `form` is in `TABLES`.
+        columns: the names of columns, in JSONL of keys. The first column has the texts.
 
     Raises:
-        ValueError: the file cannot be read, has no such column, or a text is none.
+        ValueError: the file cannot be read, has no such column, or a text is something else.
     """
     read, unit = TABLES[form(path)]
     for number, (text, *others) in read(path, columns):
         try:
             text = check_text(text)
-            text.encode()  # which half of a surrogate pair cannot be: it is not a character
+            text.encode()  # an error for half of a surrogate pair, which is no character
             if len(text) > MAX_LINE:
                 raise ValueError(f"the text has more than {MAX_LINE:,} characters")
         except ValueError as error:
@@ -71,11 +71,10 @@ def rows_in(path: Path, columns: Sequence[str]) -> Iterator[list[Any]]:
 
 
 def check_text(text: Any) -> str:
-    """A text of a file or a user; a null (None, a float that is no number, pandas' ``<NA>``) is an
-    empty one.
+    """A text from a file or a user. A null (None, NaN, pandas' ``<NA>``) is an empty text.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the argument is something else.
     """
     is_nan = isinstance(text, float) and text != text
     if text is None or is_nan or type(text).__name__ == "NAType":
@@ -105,14 +104,14 @@ def _csv_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -> Rows:
     csv.field_size_limit(MAX_LINE)
     with (
         reading("the table", path),
-        open_text(path, encoding="utf-8-sig", newline="") as file,  # line ends inside of texts stay
+        open_text(path, encoding="utf-8-sig", newline="") as file,  # line ends in texts stay
     ):
         reader = csv.reader(limited_lines(file), delimiter=delimiter, strict=True)
         try:
             names = next(reader, [])
             _check_columns(columns, names)
             places = [names.index(column) for column in columns]
-            for values in filter(None, reader):  # others are empty lines
+            for values in filter(None, reader):  # without empty lines
                 if len(values) != len(names):
                     raise csv.Error(f"{len(values)} fields, where there are {len(names)} columns")
                 yield reader.line_num, [values[i] for i in places]
@@ -135,7 +134,7 @@ def _parquet_rows(path: Path, columns: Sequence[str]) -> Rows:
                 yield number, list(values)
 
 
-# What reads a format, and what it counts.
+# The function that reads a format, and what it counts.
 TABLES: dict[str, tuple[Callable[[Path, Sequence[str]], Rows], str]] = {
     ".jsonl": (_json_rows, "Line"),
     ".csv": (_csv_rows, "Line"),
@@ -145,7 +144,7 @@ TABLES: dict[str, tuple[Callable[[Path, Sequence[str]], Rows], str]] = {
 
 
 def _check_columns(columns: Sequence[str], known: list[str], place: str = "") -> None:
-    """Raise a ValueError if a column is not there, or there twice."""
+    """Raise a ValueError if a column is missing, or there twice."""
     for column in columns:
         if (n := known.count(column)) != 1:
             found, names = f"{n} columns" if n else "no column", ", ".join(known) or "none"

@@ -1,8 +1,8 @@
-"""Pictures of what ELMo knows.
+"""Draws what ELMo knows.
 
-Each function returns a figure of matplotlib, which a notebook shows. With ``output``, a file is
-written too, whole or not at all: ``.svg``, ``.png``, ``.pdf`` or ``.jpg``. `draw_surprisal` marks a
-text as displaCy does.
+Each function returns a matplotlib figure, which a notebook shows. With ``output``, it also writes a
+file, whole or not at all: ``.svg``, ``.png``, ``.pdf`` or ``.jpg``. `draw_surprisal` marks a text
+as displaCy does.
 """
 
 from __future__ import annotations

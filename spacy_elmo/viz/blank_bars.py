@@ -1,4 +1,4 @@
-"""Bars of the words that fill the blanks of a sentence."""
+"""Draws bars for the words that may fill the blanks in a sentence."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from ..lm.language_model import BLANK, LanguageModel, checked
 from .figure import COLOURS, FAINT, cut, in_style, new_figure, save_figure
 
-ROOM = 1.25  # of the longest bar: its number stands beside it
-LINE = 0.26  # inches: the height of a bar
+ROOM = 1.25  # times the longest bar, with its number beside it
+LINE = 0.26  # inches, the height of a bar
 WORD_CHARACTERS, CONTEXT_CHARACTERS = 17, 20
 SIDES = ("From the left", "From the right", "From both")  # as in `Filled`
 
@@ -19,15 +19,15 @@ SIDES = ("From the left", "From the right", "From both")  # as in `Filled`
 def draw_blanks(
     lm: LanguageModel, words: Sequence[str], n: int = 5, *, output: str | Path | None = None
 ) -> Any:
-    """Draw the likeliest words for each blank, expected from the left, the right and from both.
+    """Draw the likeliest words for each blank: from the left, from the right, and from both.
 
     All bars have one scale.
 
     Args:
         lm: a language model.
         words: a sentence, with `BLANK` for each word to predict.
-        n: how many words for each.
-        output: a file to write, too.
+        n: the number of words for each blank.
+        output: the file to write.
 
     Returns:
         A figure of matplotlib.

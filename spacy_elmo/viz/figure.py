@@ -1,4 +1,4 @@
-"""Figures of matplotlib in one style, and their files."""
+"""The style of all figures, and their files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..util.files import atomic_file
 from ..util.optional_imports import import_extra
 
 SUFFIXES = (".svg", ".png", ".pdf", ".jpg")
-PIXELS = 96  # of an inch, in a browser
+PIXELS = 96  # per inch, in a browser
 WIDTH = 5.6  # inches: labels can be read on a phone
 INK, FAINT, PAPER = "#1a1a1a", "#767676", "#ffffff"
 # Okabe and Ito's colours for the colour-blind, in an order whose neighbours differ in lightness.
@@ -52,9 +52,11 @@ NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @contextmanager
 def in_style() -> Iterator[None]:
-    """A context, or a decorator, in which figures are drawn and saved in the style of this package,
-    whatever style the user has set. A character that no installed font has is a box in an image;
-    in SVG it is text, in the fonts of the reader.
+    """A context or decorator that draws and saves figures in the style of this package, whatever
+    style the user has set.
+
+    A character that no installed font has is a box in an image. In SVG, it is text for the fonts of
+    the reader.
 
     Raises:
         ValueError: matplotlib is missing.
@@ -71,12 +73,12 @@ def in_style() -> Iterator[None]:
 
 
 def new_figure(title: str, height: float, **settings: Any) -> tuple[Any, Any]:
-    """A figure and its axes.
+    """Make a figure and its axes.
 
     Args:
-        title: above them.
-        height: in inches; the width is `WIDTH`.
-        settings: of ``Figure.subplots``, such as the number of rows.
+        title: the title of the figure.
+        height: the height in inches; the width is `WIDTH`.
+        settings: arguments for ``Figure.subplots``, such as the number of rows.
     """
     from matplotlib.figure import Figure
 
@@ -86,11 +88,11 @@ def new_figure(title: str, height: float, **settings: Any) -> tuple[Any, Any]:
 
 
 def save_figure(figure: Any, output: str | Path | None) -> Any:
-    """Write a figure, if there is an output, and let a notebook show it.
+    """Write a figure to a file, if one is named, and let a notebook show it.
 
     Args:
-        figure: from `new_figure`.
-        output: a file, whose suffix decides the format; see `check_output` for the errors.
+        figure: a figure from `new_figure`.
+        output: the file, see `check_output`, or None.
 
     Returns:
         The figure.
@@ -107,10 +109,10 @@ def save_figure(figure: Any, output: str | Path | None) -> Any:
 
 
 def check_output(output: str | Path | None) -> None:
-    """Check the path of a picture to write, if there is one; before the work begins.
+    """Check the path of a picture, if one is named, before the work begins.
 
     Raises:
-        ValueError: the suffix is none of `SUFFIXES`, or the folder is missing.
+        ValueError: the suffix is not in `SUFFIXES`, or the folder is missing.
     """
     if output is None:
         return
@@ -124,8 +126,8 @@ def check_output(output: str | Path | None) -> None:
 
 @in_style()
 def to_svg(figure: Any) -> str:
-    """A figure as SVG. Its size is a plain number of pixels, without a unit or a style, which some
-    renderers do not know."""
+    """Turn a figure into SVG. Its size is a plain number of pixels: some renderers know no unit or
+    style."""
     buffer = StringIO()
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     figure.savefig(buffer, format="svg", metadata={**metadata, "Title": figure.get_suptitle()})
@@ -135,13 +137,13 @@ def to_svg(figure: Any) -> str:
 
 
 def to_html(figure: Any) -> str:
-    """A figure as an element of a page, as wide as this allows."""
+    """Turn a figure into an element for a page, which it does not exceed."""
     return '<svg style="max-width:100%;height:auto"' + to_svg(figure).removeprefix("<svg")
 
 
 def cut(text: str, most: int) -> str:
-    """A text for a label, on one line, as wide as so many Latin characters at most; those of
-    Korean, Chinese and Japanese have the width of two."""
+    """Cut a text for a label: one line of at most this many Latin characters. Korean, Chinese and
+    Japanese characters are twice as wide."""
     text = NOT_XML.sub("\ufffd", " ".join(text.split()))
     ends = list(accumulate(1 + (east_asian_width(character) in "WF") for character in text))
     is_whole = bisect_right(ends, most) == len(text)

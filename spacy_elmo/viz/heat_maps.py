@@ -1,4 +1,4 @@
-"""Heat maps: what each component takes from each layer, and how similar texts are."""
+"""Draws heat maps: how much components take from layers, and how similar texts are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spacy.tokens import Doc, Span
 from ..pipeline.mixes import Mix
 from .figure import INK, PAPER, cut, in_style, new_figure, save_figure
 
-MOST_NUMBERS = 10  # in a row, so that they can be read
+MOST_NUMBERS = 10  # in a row; more could not be read
 TEXT_CHARACTERS = 30
 
 
@@ -21,14 +21,14 @@ TEXT_CHARACTERS = 30
 def draw_mixes(
     mixes: Sequence[Mix], *, title: str = "Mixes of the layers", output: str | Path | None = None
 ) -> Any:
-    """Draw what each component takes from the layers of the biLM.
+    """Draw how much each component takes from each layer of the biLM.
 
-    Mixes that nothing has trained say nothing, and are left out.
+    Mixes that were not trained are left out.
 
     Args:
-        mixes: `spacy_elmo.mixes` of a pipeline.
-        title: of the figure.
-        output: a file to write, too.
+        mixes: the `spacy_elmo.mixes` of a pipeline.
+        title: the title of the figure.
+        output: the file to write.
 
     Returns:
         A figure of matplotlib.
@@ -43,7 +43,7 @@ def draw_mixes(
             "train the pipeline."
         )
     figure, axes = new_figure(title, 1.6 + 0.5 * len(mixes))
-    # Layers that the biLM of a mix does not have weigh nothing.
+    # A layer that the biLM of a mix does not have weighs nothing.
     weights = np.array(list(zip_longest(*(mix.weights for mix in mixes), fillvalue=0.0))).T
     heat_map(axes, weights, vmin=0, vmax=1)
     axes.set_xticks(range(weights.shape[1]))
@@ -53,20 +53,20 @@ def draw_mixes(
 
 
 def mix_name(mix: Mix) -> str:
-    """The component of a mix, with its listener where that says more."""
+    """The name of a mix's component, with its listener if there may be several."""
     is_plain = mix.listener in ("elmo", "tok2vec")  # at the input
     return mix.component if is_plain else f"{mix.component}: {mix.listener}"
 
 
 @in_style()
 def draw_similarity(texts: Iterable[Doc | Span], *, output: str | Path | None = None) -> Any:
-    """Draw how similar several Docs or Spans are, each to each, as ``similarity`` computes it.
+    """Draw the similarity of each pair of Docs or Spans, by their method ``similarity``.
 
-    The lightest shade is the least similar pair.
+    The least similar pair has the lightest shade.
 
     Args:
-        texts: at least one; a picture of more than some thirty is hard to read.
-        output: a file to write, too.
+        texts: at least one Doc or Span. More than some thirty are hard to read.
+        output: the file to write.
 
     Returns:
         A figure of matplotlib.
@@ -84,12 +84,12 @@ def draw_similarity(texts: Iterable[Doc | Span], *, output: str | Path | None = 
 
 
 def heat_map(axes: Any, values: np.ndarray, **limits: float) -> None:
-    """A matrix as shades of blue, with its numbers if it is small.
+    """Draw a matrix in shades of blue, with its numbers if it is small.
 
     Args:
-        axes: where to.
+        axes: the axes to draw to.
         values: ``(n_rows, n_columns)``.
-        limits: of the shades, ``vmin`` and ``vmax``, if not those of the values.
+        limits: the values of the lightest and the darkest shade, ``vmin`` and ``vmax``.
     """
     rows, columns = (np.arange(n + 1) - 0.5 for n in values.shape)  # edges of the cells
     mesh = axes.pcolormesh(columns, rows, values, cmap="Blues", edgecolors=PAPER, **limits)

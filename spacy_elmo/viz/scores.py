@@ -1,4 +1,4 @@
-"""Scores of several models: bars, and curves by the number of labels."""
+"""Draws the scores of several models: bars, and learning curves."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any
 
 from .figure import COLOURS, MARKERS, in_style, new_figure, save_figure
 
-BAR = 0.8  # of the distance between two scores, for all of its bars
+BAR = 0.8  # of the distance between two scores, for all bars of a score
 
-Bars = dict[str, dict[str, list[float]]]  # of all seeds, by score and model
-Points = dict[float, list[float]]  # scores of all seeds by size
+Bars = dict[str, dict[str, list[float]]]  # by score and model, the values of all seeds
+Points = dict[float, list[float]]  # by size, the values of all seeds
 
 
 @in_style()
 def draw_bars(scores: Bars, title: str = "Scores", output: str | Path | None = None) -> Any:
-    """A bar for each model, with the range of its seeds, in a group for each score.
+    """Draw a group of bars for each score: a bar for each model, with the range of its seeds.
 
     Args:
-        scores: in percent; each has the same models.
-        title: of the figure.
-        output: a file to write, too.
+        scores: in percent; each score has the same models.
+        title: the title of the figure.
+        output: the file to write.
     """
     models = list(next(iter(scores.values())))
-    columns = len(models) if sum(map(len, models)) < 30 else 1  # of the legend
+    columns = len(models) if sum(map(len, models)) < 30 else 1  # in the legend
     figure, axes = new_figure(title, 1.2 + (0.4 * len(scores) + 0.26 / columns) * len(models))
     width = BAR / len(models)
     for number, model in enumerate(models):
@@ -49,14 +49,14 @@ def draw_curves(
     x: str = "share of the labels in percent",
     output: str | Path | None = None,
 ) -> Any:
-    """Learning curves: a line through the means of each model, with the range of its seeds; sizes
-    on a log scale.
+    """Draw learning curves: a line through the means of each model, with the range of its seeds.
+    Sizes are on a logarithmic scale.
 
     Args:
-        panels: by score and model.
-        title: of the figure.
-        x: what the sizes are.
-        output: a file to write, too.
+        panels: the points by score and model.
+        title: the title of the figure.
+        x: the label of the sizes.
+        output: the file to write.
 
     Raises:
         ValueError: there are fewer than two sizes.
@@ -69,10 +69,10 @@ def draw_curves(
     figure, grid = new_figure(title, height, nrows=len(panels), sharex=True, squeeze=False)
     for axes, (name, panel) in zip(grid[:, 0], panels.items(), strict=True):
         for number, (model, points) in enumerate(panel.items()):
-            own = sorted(points)
-            means, ranges = means_and_ranges([points[size] for size in own])
+            xs = sorted(points)
+            means, ranges = means_and_ranges([points[size] for size in xs])
             axes.errorbar(
-                own, means, ranges, color=COLOURS[number % len(COLOURS)],
+                xs, means, ranges, color=COLOURS[number % len(COLOURS)],
                 marker=MARKERS[number % len(MARKERS)], label=model,
             )  # fmt: skip
         axes.set(xscale="log", xlim=(sizes[0] / 1.2, sizes[-1] * 1.2), ylabel=name)
@@ -85,7 +85,7 @@ def draw_curves(
 
 
 def means_and_ranges(scores: list[list[float]]) -> tuple[list[float], list[list[float]]]:
-    """The mean of each list, and how far its extremes are below and above it."""
+    """The mean of each list, and the distances from it to the smallest and the largest value."""
     means = [mean(each) for each in scores]
     below = [m - min(each) for m, each in zip(means, scores, strict=True)]
     above = [max(each) - m for m, each in zip(means, scores, strict=True)]

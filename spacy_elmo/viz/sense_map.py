@@ -1,4 +1,4 @@
-"""The senses of a word: its contexts as points, each group with a colour and a shape."""
+"""Draws the senses of a word: contexts as points, with a colour and a shape for each group."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 LABEL_CHARACTERS, KEYWORD_CHARACTERS = 30, 34
 DOT, GAP = 5, 7  # half of a point's width, and the distance of its label, in points
-LEFT, RIGHT = re.compile(r"(?:\S+\s+){0,3}\S*$"), re.compile(r"\S*(?:\s+\S+){0,2}")  # of a word
+# A few words before the end of a text, and after its beginning.
+LEFT, RIGHT = re.compile(r"(?:\S+\s+){0,3}\S*$"), re.compile(r"\S*(?:\s+\S+){0,2}")
 
 
 @in_style()
 def draw_senses(found: Senses, *, output: str | Path | None = None) -> Any:
     """Draw the contexts of a word, grouped by similarity.
 
-    Points near each other are contexts with similar vectors (their first two principal
-    components). Those of the most typical contexts have their words beside them, where there is
-    room.
+    Contexts with similar vectors are points near each other (the first two principal components).
+    The most typical contexts have their words beside them, where there is room.
 
     Args:
-        found: from `spacy_elmo.find_senses`.
-        output: a file to write, too.
+        found: the senses from `spacy_elmo.find_senses`.
+        output: the file to write.
 
     Returns:
         A figure of matplotlib.
@@ -41,12 +41,12 @@ def draw_senses(found: Senses, *, output: str | Path | None = None) -> Any:
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(True)
     axes.margins(0.12)
-    ranks = list[int]()  # of the points in their groups
+    ranks = list[int]()  # how typical each point is for its group
     for number, group in enumerate(found.groups, 1):
         n = len(group.contexts)
         label = f"{number} · {n} contexts · {cut(', '.join(group.keywords), KEYWORD_CHARACTERS)}"
-        own = points[len(ranks) :][:n]
-        axes.plot(*own.T, linestyle="", markersize=7.5, markeredgecolor=INK, label=label)
+        members = points[len(ranks) :][:n]
+        axes.plot(*members.T, linestyle="", markersize=7.5, markeredgecolor=INK, label=label)
         ranks += range(n)
     figure.legend(loc="outside lower left", frameon=False)
     order = np.argsort(ranks, kind="stable")
@@ -55,10 +55,10 @@ def draw_senses(found: Senses, *, output: str | Path | None = None) -> Any:
 
 
 def label_points(figure: Any, points: np.ndarray, contexts: Sequence[Context]) -> None:
-    """Write words of their sentences beside points where there is room, the first ones first."""
+    """Write words of its sentence beside each point, in this order, where there is room."""
     from matplotlib.transforms import Bbox
 
-    figure.draw_without_rendering()  # which places the axes
+    figure.draw_without_rendering()  # places the axes
     [axes], pixels = figure.axes, figure.dpi / 72
     middle = np.mean(axes.get_xlim())
     places = axes.transData.transform(points)

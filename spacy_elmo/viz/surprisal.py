@@ -1,4 +1,4 @@
-"""A text with the surprisal of each word, marked by displaCy."""
+"""Marks the surprisal of each word in a text, by displaCy."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from spacy import displacy
 from spacy.tokens import Doc, Span
 
-MOST_BITS, DARKEST = 20.0, 0.6  # the opacity of a word with as many bits or more
+MOST_BITS, DARKEST = 20.0, 0.6  # a word with so many bits or more has this opacity
 
 
 def draw_surprisal(texts: Doc | Span | Iterable[Doc | Span]) -> str | None:
-    """Mark how unexpected each word is: the darker a word, the less it was expected.
+    """Mark how unexpected each word is: the less expected, the darker.
 
-    Beside each word is its surprisal in bits; words outside the vocabulary have none.
+    Each word has its surprisal in bits beside it. Words outside the vocabulary have none.
 
     Args:
-        texts: Docs or Spans that the component elmo_surprisal has read.
+        texts: Docs or Spans from a pipeline with the component elmo_surprisal.
 
     Returns:
-        The texts as HTML; in a notebook None, because displaCy shows them there.
+        HTML; in a notebook None, for displaCy shows the texts there.
 
     Raises:
         ValueError: no text has a surprisal.

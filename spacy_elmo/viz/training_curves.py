@@ -1,4 +1,4 @@
-"""The curves of pretraining runs, from their logs."""
+"""Draws the curves of pretraining runs, from their logs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from ..pretraining.log import read_log
 from .figure import check_output, in_style, new_figure, save_figure
 
 NAME_CHARACTERS = 40
-MOST = 1e30  # can be drawn, also on a logarithmic axis
-Curves = dict[str, list[tuple[int, float]]]
+MOST = 1e30  # the largest value that a logarithmic axis can have
+Curves = dict[str, list[tuple[int, float]]]  # by kind, the points: words read, and a value
 PANELS = {"loss": "training loss (nats)", "mean": "held-out perplexity", "lr": "learning rate"}
 
 
+@in_style()
 def draw_training(
     runs: str | Path | Sequence[str | Path], *, output: str | Path | None = None
 ) -> Any:
-    """Draw loss, held-out perplexity and learning rate of pretraining runs, by the words read.
+    """Draw loss, held-out perplexity and learning rate of pretraining runs over the words read.
 
     Args:
-        runs: the directory of a run of ``elmo pretrain``, or its log, or several to compare; they
+        runs: the directory or the log of a run of ``elmo pretrain``, or several to compare. Runs
             need not have finished.
-        output: a file to write, too.
+        output: the file to write.
 
     Returns:
         A figure of matplotlib.
@@ -33,23 +34,18 @@ def draw_training(
     Raises:
         ValueError: there is no log, or it is damaged or has nothing to draw.
     """
-    check_output(output)
-    paths = [Path(run) for run in ([runs] if isinstance(runs, (str, Path)) else runs)]
-    return draw_curves([(path, read_curves(path)) for path in paths], output)
-
-
-@in_style()
-def draw_curves(runs: Sequence[tuple[Path, Curves]], output: str | Path | None) -> Any:
-    """The figure of `draw_training`."""
     from matplotlib.ticker import EngFormatter, LogFormatter
 
+    check_output(output)
+    paths = [Path(run) for run in ([runs] if isinstance(runs, (str, Path)) else runs)]
+    logs = [(path, read_curves(path)) for path in paths]
     figure, panels = new_figure("Pretraining", 7, nrows=3, sharex=True, height_ratios=[3, 3, 1.5])
-    for run, curves in runs:
+    for run, curves in logs:
         best = min((value for _, value in curves["mean"]), default=float("nan"))
         name = f"best {best:,.1f}: {str(run.resolve())[-NAME_CHARACTERS:]}"
         for panel, curve in zip(panels, curves.values(), strict=True):
             points = np.reshape(curve, (-1, 2)).T
-            # Not clipped: the first point is at the axis, and half of it would be lost.
+            # Without clipping: the first point is on the axis, and would lose one half.
             panel.plot(*points, label=name, markevery=0.1, clip_on=False, in_layout=False)
     for panel, title in zip(panels, PANELS.values(), strict=True):
         panel.set_title(title)
@@ -65,9 +61,9 @@ def draw_curves(runs: Sequence[tuple[Path, Curves]], output: str | Path | None) 
 
 
 def read_curves(run: Path) -> Curves:
-    """What can be drawn of a run's log, by kind: words read, and values.
+    """Read the curves from a log, without values that cannot be drawn.
 
-    The final models' entries have no words: they are evaluated on the whole text, not on a sample.
+    The entries of the finished models are left out: they are for another part of the text.
 
     Raises:
         ValueError: see `draw_training`.
