@@ -22,7 +22,7 @@ from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, UNKNOWN, Vocabulary
-from spacy_elmo.weights.find import Setting, find_weights
+from spacy_elmo.weights.find import WeightsLike, find_weights
 from spacy_elmo.weights.layout import read_words
 from spacy_elmo.weights.native import Weights
 
@@ -93,7 +93,9 @@ class LM(NamedTuple):
     words: Vocabulary
 
     @classmethod
-    def load(cls, weights: Setting, head: Setting | None = None, vocab: Path | None = None) -> LM:
+    def load(
+        cls, weights: WeightsLike, head: WeightsLike | None = None, vocab: Path | None = None
+    ) -> LM:
         """A biLM whose head is its own or that of other weights of it, restricted to the words of
         a file that it has."""
         found = find_weights(weights)

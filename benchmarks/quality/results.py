@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spacy_elmo.util.files import write_text
-from spacy_elmo.weights.find import Setting, find_weights
+from spacy_elmo.weights.find import WeightsLike, find_weights
 from spacy_elmo.weights.layout import HEAD, META, VOCAB
 
 Unit = dict[str, Any]
@@ -22,10 +22,10 @@ Unit = dict[str, Any]
 ROUNDED = {"8cacb89e42d3": "5b815c2827b4", "c1641c2f7d57": "d4b15318437b"}  # en_sm, ko_sm
 
 
-def fingerprint(weights: Setting, head: Setting | None = None) -> str:
+def fingerprint(weights: WeightsLike, head: WeightsLike | None = None) -> str:
     """Of the files of a biLM and its statistics; of a head too, if it is used."""
 
-    def digest(setting: Setting, heads: bool) -> str:
+    def digest(setting: WeightsLike, heads: bool) -> str:
         found = hashlib.sha256()
         for file in sorted(find_weights(setting).files(), key=lambda file: file.name):
             if (file.name in (HEAD, VOCAB)) == heads and file.name not in (META, "README.md"):

@@ -11,15 +11,14 @@ import numpy as np
 
 @dataclass
 class EncodedRows:
-    """Some rows with their vectors.
+    """Rows with their vectors.
 
     Attributes:
-        ids: of the rows: their numbers in the corpus, or what the user gives.
-        tokens: of each row the texts that its vectors belong to: its tokens, its sentences, or
-            the whole document.
-        vectors: of all rows, one for each of their texts: ``(n, 2P)``, or ``(n, L + 1, 2P)`` with
-            all layers.
-        level: what a vector belongs to, see `Encoder`.
+        ids: the id of each row: its number in the corpus, or what the user gives.
+        tokens: for each row, the texts that have a vector: its tokens, its sentences, or the whole
+            document.
+        vectors: the vectors of all these texts, ``(n, 2P)``, or ``(n, L + 1, 2P)`` with all layers.
+        level: what has a vector, see `Encoder`.
         kept: columns of the corpus by name, with a value for each row.
     """
 
@@ -31,10 +30,10 @@ class EncodedRows:
 
     @property
     def offsets(self) -> np.ndarray:
-        """Start of each row's vectors, and end of the last ones, ``(n_rows + 1,)``."""
+        """Where the vectors of each row start, and the last ones end, ``(n_rows + 1,)``."""
         return np.cumsum([0, *map(len, self.tokens)], dtype=np.int64)
 
     def __iter__(self) -> Iterator[tuple[Any, list[str], np.ndarray]]:
-        """The id, texts and vectors of each row."""
+        """Yield the id, the texts and the vectors of each row."""
         vectors = np.split(self.vectors, self.offsets[1:-1]) if self.tokens else []
         yield from zip(self.ids, self.tokens, vectors, strict=True)

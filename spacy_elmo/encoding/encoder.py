@@ -1,4 +1,4 @@
-"""From rows of text to vectors: what each process, Ray task or Spark worker runs."""
+"""Turns rows of text into vectors; each process, Ray task or Spark worker runs this."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from ..text.readers import blank_pipeline
 from ..text.segments import sentence_bounds
 from ..util.settings import Settings, one_of
 from ..util.threads import threads_for
-from ..weights.find import as_setting, find_weights, refuse_lists, warn_of_path
+from ..weights.find import find_weights, refuse_lists, to_config, warn_of_path
 from .encoded_rows import EncodedRows
 from .rows import check_rows, make_docs
 
-LOADING = RLock()  # threads that share an encoder load it once
+LOADING = RLock()  # so that threads load an encoder once
 
 
-@dataclass(unsafe_hash=True)  # not frozen: scikit-learn notes things on it
+@dataclass(unsafe_hash=True)  # not frozen: scikit-learn sets attributes
 class Encoder(Settings):
-    """Turns texts into vectors; loads its weights at first use, and pickles as its settings.
+    """Turns texts into vectors. It loads its weights at first use, and pickles as its settings.
 
-    Threads may share it. Its vocabulary keeps each new word, as that of any pipeline. With
-    ``level="documents"`` it is also a transformer of scikit-learn, which needs no fitting.
+    Threads may share an encoder. Its vocab keeps each new word, as in any pipeline. With
+    ``level="documents"`` it is a transformer for scikit-learn, which needs no fitting.
 
     Args:
-        weights: see `find_weights`; tokenized as the card of the weights says.
-        pipeline: directory or name of a spaCy pipeline, to use instead: its last elmo component,
-            and the components before that one.
-        layers: ``"mix"`` (the elmo component's), ``"top"`` (the topmost) or ``"all"``.
-        level: what vectors belong to: ``"tokens"``; ``"sentences"`` or ``"documents"``, the mean of
+        weights: see `find_weights`. The card of the weights decides how text is tokenized.
+        pipeline: the directory or name of a spaCy pipeline to use instead: its last elmo component
+            and the components before it.
+        layers: ``"mix"`` (of the elmo component), ``"top"`` (the top layer) or ``"all"``.
+        level: what has a vector: ``"tokens"``; ``"sentences"`` or ``"documents"``, the mean over
             their words.
         dtype: ``"float32"`` or ``"float16"``.
-        lang: language of the text, if the card of the weights does not name it.
+        lang: the language of the text, if the card of the weights does not name it.
 
     Raises:
         ValueError: a setting is unknown, or does not go with another.
@@ -62,7 +62,7 @@ class Encoder(Settings):
     def __post_init__(self) -> None:
         for name in ("weights", "pipeline"):
             if isinstance(path := getattr(self, name), Path):
-                object.__setattr__(self, name, as_setting(path))
+                object.__setattr__(self, name, to_config(path))
         refuse_lists(self.weights)
         super().__post_init__()
         for name in ("weights", "lang"):
@@ -77,7 +77,7 @@ class Encoder(Settings):
         """The pipeline, up to its last elmo component.
 
         Raises:
-            ValueError: the pipeline or the weights cannot be loaded, or there is no component.
+            ValueError: the pipeline or the weights cannot be loaded, or there is no elmo component.
         """
         with LOADING:
             return self._nlp
@@ -113,24 +113,25 @@ class Encoder(Settings):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of a vector: ``(2P,)``, or with all layers ``(L + 1, 2P)``."""
+        """The shape of a vector: ``(2P,)``, or with all layers ``(L + 1, 2P)``."""
         config = self.elmo.bilm.config
         return (config.depth, config.width) if self.layers == "all" else (config.width,)
 
     def checksum(self) -> int:
-        """Changes with any file of the pipeline, or without one with what it would save."""
+        """A checksum of the pipeline's files, or of the pipeline that the weights make."""
         nlp, found = self.nlp, 0
-        if self.pipeline is None:  # the bytes of some components differ between processes
+        if self.pipeline is None:  # otherwise some components' bytes differ between processes
             return zlib.crc32(nlp.to_bytes(exclude=["vocab"]))
         for file in sorted(filter(Path.is_file, Path(nlp.path).rglob("*"))):
             found = zlib.crc32(file.read_bytes(), found)
         return found
 
     def __call__(self, rows: Iterable[Any]) -> np.ndarray | list[np.ndarray]:
-        """The vectors of texts, or of lists of words, see `encode`.
+        """The vectors of texts or of lists of words, see `encode`.
 
-        With ``level="documents"`` one array ``(n_rows, *shape)``, else ``(n, *shape)`` for each
-        row.
+        Returns:
+            With ``level="documents"`` an array ``(n_rows, *shape)``, otherwise an array
+            ``(n, *shape)`` for each row.
 
         Raises:
             ValueError: see `encode`.
@@ -141,17 +142,17 @@ class Encoder(Settings):
         return [vectors for _, _, vectors in encoded]
 
     def fit(self, X: Any, y: Any = None) -> Encoder:
-        """Check that vectors belong to documents; nothing is learnt.
+        """Check that `level` is ``"documents"``; nothing is learnt.
 
         Raises:
-            ValueError: `level` is another one.
+            ValueError: `level` is something else.
         """
         if self.level != "documents":
             raise self.error("level", "scikit-learn needs a vector for each text: 'documents'")
         return self
 
     def transform(self, X: Iterable[Any]) -> np.ndarray:
-        """The vectors of texts, ``(n_rows, n_features)``; with all layers, one after another.
+        """The vectors of texts, ``(n_rows, n_features)``. All layers are concatenated.
 
         Raises:
             ValueError: `level` is not ``"documents"``, or see `encode`.
@@ -167,7 +168,7 @@ class Encoder(Settings):
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def set_params(self, **params: Any) -> Encoder:
-        """Change settings of this encoder, which no other thread may use meanwhile.
+        """Change settings, while no other thread uses this encoder.
 
         Raises:
             ValueError: a setting is unknown, or does not go with another; none is changed.
@@ -189,7 +190,7 @@ class Encoder(Settings):
         return np.array([f"elmo{i}" for i in range(math.prod(self.shape))], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn import utils  # which asks for them, so it is there
+        from sklearn import utils  # it is installed: it asks for the tags
 
         tags = utils.InputTags(one_d_array=True, two_d_array=False, string=True)
         return utils.Tags(
@@ -203,37 +204,37 @@ class Encoder(Settings):
 
     @threads_for(0, most=1)
     def encode(self, rows: Iterable[Any], ids: Sequence[int] | None = None) -> EncodedRows:
-        """The vectors of rows with the texts that they belong to, computed on one thread.
+        """Compute the vectors of rows, on one thread.
 
         Args:
-            rows: a list, Series, 1-D array or generator of texts or of lists of words (one sentence
-                each), or a table of one column. A null of Python, NumPy, pandas or Arrow is an
+            rows: a list, Series, 1-D array or generator of texts or of lists of words (a sentence
+                each), or a table with one column. A null of Python, NumPy, pandas or Arrow is an
                 empty text.
-            ids: see `EncodedRows`; None for 0, 1, …
+            ids: the ids of the rows; None for 0, 1, …
 
         Raises:
-            ValueError: the rows are something else; the pipeline has a component that cannot read
-                them; or the dtype is too small for the vectors.
+            ValueError: the rows are something else; a component of the pipeline cannot read them;
+                or the dtype is too small for the vectors.
         """
         checked = check_rows(rows)
         nlp = self.nlp
         texts: list[list[str]] = []
         vectors = [np.empty((0, *self.shape), self.dtype)]
         for doc in nlp.pipe(make_docs(nlp, checked)):
-            own, array = self._pool(doc, self._select(doc))
+            parts, array = self._pool(doc, self._select(doc))
             with np.errstate(over="ignore"):
                 array = array.astype(self.dtype, copy=False)
             if self.dtype == "float16" and not np.isfinite(array).all():
                 raise ValueError(
                     f"Some vectors are too large for dtype = {self.dtype!r}: use float32."
                 )
-            texts.append(own)
+            texts.append(parts)
             vectors.append(array)
         found = range(len(texts)) if ids is None else ids
         return EncodedRows(found, texts, np.concatenate(vectors), self.level)
 
     def _select(self, doc: Doc) -> np.ndarray:
-        """A copy of the vectors of a Doc's tokens, ``(n_tokens, *shape)``: it keeps no layers."""
+        """Copy the vectors of a Doc's tokens, ``(n_tokens, *shape)``, so that layers are freed."""
         if self.layers == "mix":
             array: Any = doc.tensor
         elif self.layers == "top":
@@ -243,7 +244,7 @@ class Encoder(Settings):
         return np.array(to_numpy(array))
 
     def _pool(self, doc: Doc, vectors: np.ndarray) -> tuple[list[str], np.ndarray]:
-        """Texts and their vectors: of tokens, or means of the words, as ``._.elmo`` has them."""
+        """Texts with their vectors: tokens, or the means over their words, as in ``._.elmo``."""
         if self.level == "tokens":
             return [token.text for token in doc], vectors
         words, bounds = sentence_bounds(doc, self.elmo.bilm.settings.segments)

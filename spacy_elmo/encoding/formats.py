@@ -1,4 +1,4 @@
-"""The files that vectors are written to: Parquet, HDF5 and NumPy."""
+"""Writes vectors to files: Parquet, HDF5 and NumPy."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from ..util.files import atomic_file, reading
 from ..util.optional_imports import import_extra, require_extra
 from .encoded_rows import EncodedRows
 
-PARQUET = ".parquet"  # a directory of its parts
+PARQUET = ".parquet"  # a directory of parts
 NEEDS_PYARROW = "parquet", "parts are written as Parquet, which needs pyarrow"  # extra, and need
 NEEDS_H5PY = "hdf5", "HDF5 needs h5py"
 TEXTS = {"tokens": "tokens", "sentences": "sentences", "documents": "text"}  # columns by level
-HDF5_BYTES = 2048  # of a row's dataset, beside its vectors and its tokens, at most
+HDF5_BYTES = 2048  # what a dataset takes beside its values, at most
 
 
 def check_output(out: Path, level: str, keep: Sequence[str]) -> None:
-    """Check what is to be written.
+    """Check the path of an output.
 
     Args:
-        out: its suffix tells the format.
-        level: what the vectors belong to.
-        keep: names of columns that are copied.
+        out: the path, whose suffix decides the format.
+        level: what has a vector, see `Encoder`.
+        keep: the names of the columns to copy.
 
     Raises:
-        ValueError: the suffix tells no format, or one that needs a library that is not installed;
-            or the columns do not go with it.
+        ValueError: no format has the suffix, its library is not installed, or it cannot have the
+            columns.
     """
     if out.suffix not in (PARQUET, *WRITERS):
         raise ValueError(
             f"The format of '{out}' is unknown: end its name in {PARQUET}, {', '.join(WRITERS)}."
         )
-    require_extra("pyarrow", *NEEDS_PYARROW, str(out))  # in which parts are written
+    require_extra("pyarrow", *NEEDS_PYARROW, str(out))  # parts are Parquet for any format
     if out.suffix == ".hdf5":
         require_extra("h5py", *NEEDS_H5PY, str(out))
         if keep:
@@ -54,25 +54,21 @@ def import_parquet(file: Path) -> Any:
     return import_extra("pyarrow.parquet", *NEEDS_PYARROW, str(file))
 
 
-def import_h5py(out: Path) -> Any:
-    return import_extra("h5py", *NEEDS_H5PY, str(out))
-
-
 def output_files(out: Path) -> list[Path]:
-    """All that is written for an output, itself the last."""
+    """The files of an output, the output itself last."""
     beside = [".offsets.npy", ".tokens.jsonl"] * (out.suffix == ".npy")
     return [*map(out.with_suffix, beside), out]
 
 
 def kept_types(kept: Iterable[dict[str, list[Any]]]) -> dict[str, Any]:
-    """The Arrow type of each column that is kept, the same in all parts: integers may be numbers
-    with a point elsewhere, and nulls are of any type.
+    """The Arrow type of each kept column, the same for all parts: a column may have integers in one
+    part and floats in another, or only nulls.
 
     Args:
         kept: the columns of each chunk of the corpus.
 
     Raises:
-        ValueError: the values of a column have several types, or one that Parquet does not have.
+        ValueError: a column has values of several types, or of a type that Parquet does not have.
     """
     pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     types: dict[str, Any] = {}
@@ -89,15 +85,15 @@ def kept_types(kept: Iterable[dict[str, list[Any]]]) -> dict[str, Any]:
 
 
 def to_arrow(rows: EncodedRows, types: Mapping[str, Any] | None = None) -> Any:
-    """An Arrow table with the columns ``id``, `TEXTS` of the level, ``vectors``, and those kept, of
-    which ``id`` takes the place of the rows' numbers.
+    """An Arrow table with the columns ``id``, `TEXTS` of the level, ``vectors``, and the kept ones.
+    A kept column ``id`` replaces the numbers of the rows.
 
-    ``vectors`` has one element for each text of a row: a list of 2P floats, or with all layers
-    L + 1 lists of them. These are Arrow's large lists: a long text has more than 2³¹ floats.
+    ``vectors`` has an element for each text of a row: a list of 2P floats, or with all layers L + 1
+    such lists. They are Arrow's large lists, for a long text may have more than 2³¹ floats.
 
     Args:
-        rows: with their vectors.
-        types: see `kept_types`.
+        rows: the rows.
+        types: the types of kept columns, see `kept_types`.
     """
     pa = import_module("pyarrow")
     values = pa.array(rows.vectors.reshape(-1))
@@ -122,7 +118,7 @@ def write_part(rows: EncodedRows, path: Path, types: Mapping[str, Any] | None = 
 
 
 def read_part(path: Path, *columns: str) -> Any:
-    """The columns of a table that `write_part` has written, each an Arrow array.
+    """Read columns of a part as Arrow arrays.
 
     Raises:
         ValueError: the file is damaged.
@@ -133,7 +129,7 @@ def read_part(path: Path, *columns: str) -> Any:
 
 
 def count_part(path: Path, level: str) -> tuple[int, int]:
-    """The numbers of rows and of vectors in a part."""
+    """Count the rows and the vectors in a part."""
     [texts] = read_part(path, TEXTS[level])
     return len(texts), len(texts if level == "documents" else texts.flatten())
 
@@ -141,13 +137,13 @@ def count_part(path: Path, level: str) -> tuple[int, int]:
 def rows_of_part(
     path: Path, shape: tuple[int, ...], level: str, keep: Sequence[str] = ()
 ) -> EncodedRows:
-    """The rows of a part.
+    """Read the rows of a part.
 
     Args:
-        path: of the file.
-        shape: of a vector.
-        level: what the vectors belong to.
-        keep: names of the columns that were kept.
+        path: the file.
+        shape: the shape of a vector.
+        level: what has a vector, see `Encoder`.
+        keep: the names of the kept columns.
     """
     ids, texts, values, *kept = read_part(path, "id", TEXTS[level], "vectors", *keep)
     for _ in ("rows", *shape):
@@ -161,16 +157,17 @@ def rows_of_part(
 def write_hdf5(
     out: Path, parts: Iterable[EncodedRows], shape: tuple[int, ...], dtype: str, n_rows: int
 ) -> None:
-    """A dataset for each row, named by its index as a string; ``sentence_to_index`` has a JSON
-    object from tokens, separated by spaces, to these names.
+    """Write a dataset for each row, as AllenNLP's ``elmo`` command and bilm-tf's
+    ``dump_bilm_embeddings`` do.
 
-    Of shape ``(n, 2P)`` or, with all layers, ``(L + 1, n, 2P)``: as AllenNLP's ``elmo`` command
-    writes them, and bilm-tf's ``dump_bilm_embeddings``.
+    The name of a dataset is the index of its row, its shape ``(n, 2P)``, or with all layers
+    ``(L + 1, n, 2P)``. ``sentence_to_index`` has a JSON object from tokens, joined by spaces, to
+    names.
     """
-    h5py = import_h5py(out)
+    h5py = import_extra("h5py", *NEEDS_H5PY, str(out))
     names: dict[str, str] = {}
     with atomic_file(out) as temporary:
-        if hasattr(os, "posix_fallocate"):  # HDF5 crashes where it cannot write: checked before
+        if hasattr(os, "posix_fallocate"):  # an error now: HDF5 crashes if the disk is full
             n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize + n_rows * HDF5_BYTES
             with open(temporary, "wb") as reserved:
                 os.posix_fallocate(reserved.fileno(), 0, n_bytes + HDF5_BYTES)
@@ -187,9 +184,11 @@ def write_hdf5(
 def write_npy(
     out: Path, parts: Iterable[EncodedRows], shape: tuple[int, ...], dtype: str, n_rows: int
 ) -> None:
-    """The vectors of all rows in one array ``(N, 2P)`` or ``(N, L + 1, 2P)``, to be mapped into
-    memory; beside it, in ``….offsets.npy``, where each row starts, ``(n_rows + 1,)``, and in
-    ``….tokens.jsonl`` what else `to_arrow` gives of each row.
+    """Write the vectors of all rows as one array ``(N, 2P)`` or ``(N, L + 1, 2P)``, which can be
+    mapped into memory.
+
+    Beside it, ``….offsets.npy`` has the start of each row, ``(n_rows + 1,)``, and
+    ``….tokens.jsonl`` the other columns of `to_arrow`.
     """
     offsets_path, tokens_path, _ = output_files(out)
     lengths: list[int] = []

@@ -1,4 +1,4 @@
-"""Encodes a corpus in parts, which a killed job resumes from, in several processes or on Ray."""
+"""Encodes a corpus in parts, from which a killed job resumes, in several processes or on Ray."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from .on_ray import map_on_ray
 from .row_files import Chunk, RowFiles
 from .rows import text_of
 
-CHUNK_TOKENS = 16384  # of a part
-# In the directory of parts. Readers of Parquet skip names that begin with a dot.
+CHUNK_TOKENS = 16384  # in a part
+# Files in the directory of parts. Readers of Parquet skip names that begin with a dot.
 PARTS, LOCK, JOB = "part-*.parquet", ".lock", ".job.json"
 
 
 class Summary(NamedTuple):
-    """Size of what was encoded.
+    """The size of an output.
 
     Attributes:
-        n_rows: lines, sentences or Docs.
-        n_vectors: of all rows together.
+        n_rows: the number of lines, sentences or Docs.
+        n_vectors: the number of vectors of all rows together.
     """
 
     n_rows: int
@@ -53,32 +53,32 @@ def encode(
     quiet: bool = True,
     **settings: Any,
 ) -> Summary:
-    """Write the vectors of a corpus, one row for each line, sentence or Doc, in order.
+    """Write the vectors of a corpus: a row for each line, sentence or Doc, in order.
 
     Each process computes on one thread. The result is the same to the last bit, whatever the number
-    of processes, and however often the job was killed and resumed: finished parts are in
-    ``OUT.parts``, which becomes OUT when all of them are there, or is removed when they are joined.
-    Until then, what was at OUT stays. ``OUT.json`` describes the job.
+    of processes, and however often the job was killed and resumed. Finished parts are in
+    ``OUT.parts``. When all parts are there, they become OUT; until then, an older OUT stays.
+    ``OUT.json`` describes the job.
 
     Args:
         corpus: a file or directory: plain text, JSONL, CSV, TSV, Parquet, ``.spacy`` or shards.
-        tokenized: lines of plain text are words with spaces between them.
-        column: of the texts in JSONL, CSV, TSV or Parquet; ``"text"`` if it is None.
-        keep: names of columns of JSONL, CSV, TSV or Parquet that are copied to the output, or one
-            string of them with commas; ``id`` takes the place of the rows' numbers.
         out: ``….parquet``, a directory of Parquet files, or ``….npy`` or ``….hdf5``.
-        settings: ``weights``, ``pipeline`` and all others of `Encoder`.
-        n_process: number of processes, or of calls at a time on Ray.
-        ray: address of a Ray cluster whose machines share the storage; ``"local"`` starts one here.
-        resume: continue a job that was interrupted, if there is one.
-        force: encode again what an earlier job has written.
+        tokenized: lines of plain text are words with spaces between them.
+        column: the column of texts in JSONL, CSV, TSV or Parquet; None for ``"text"``.
+        keep: the names of other columns to copy, as a list or a string with commas. A column ``id``
+            replaces the numbers of the rows.
+        n_process: the number of processes, or of calls at a time on Ray.
+        ray: the address of a Ray cluster whose machines share the storage; ``"local"`` starts one.
+        resume: continue an interrupted job, if there is one.
+        force: encode again, and replace the output of an earlier job.
         quiet: show no progress.
+        settings: the settings of an `Encoder`: ``weights``, ``pipeline``, …
 
     Raises:
-        ValueError: a setting is unknown or does not fit the others, the corpus, the weights or a
-            library are missing, or there is something else at ``out``.
+        ValueError: a setting is unknown or does not fit the others; the corpus, the weights or a
+            library is missing; or ``out`` is not the output of a job.
     """
-    out = Path(os.path.abspath(out))  # the machines of a cluster have other working directories
+    out = Path(os.path.abspath(out))  # a cluster's machines have other working directories
     if out.suffix == formats.PARQUET:
         out = Path(os.path.realpath(out))  # a directory cannot take the place of a link
     encoder, names = Encoder(**settings), keep.split(",") if isinstance(keep, str) else keep
@@ -114,8 +114,16 @@ def encode(
 
 @contextmanager
 def own_directory(path: Path, out: Path) -> Iterator[None]:
-    """A directory that no other job has; made if it is missing, and removed if a job fails before
-    its first part."""
+    """Lock the directory of parts, which is created, and removed if the job fails before its first
+    part.
+
+    Args:
+        path: the directory.
+        out: the output of the job, for errors.
+
+    Raises:
+        ValueError: another job has locked it.
+    """
     path.mkdir(parents=True, exist_ok=True)
     (path / LOCK).touch()
     with locked(path / LOCK, wait=False) as is_locked:
@@ -140,13 +148,20 @@ def remove_parts(directory: Path) -> None:
 def find_job(
     out: Path, description: Path, job: dict[str, Any], resume: bool, force: bool
 ) -> Summary | None:
-    """What an earlier job has written at a path; its parts are removed if the new one is forced.
+    """Find an earlier job with this output; its parts are removed if the new job is forced.
+
+    Args:
+        out: the output.
+        description: the file that describes a finished job.
+        job: the settings of the new job.
+        resume, force: see `encode`.
 
     Returns:
-        The size of its result; None if there is something left to do.
+        The size of the finished output; None if there is something left to do.
 
     Raises:
-        ValueError: it is not to be replaced, or not by a job with these settings.
+        ValueError: something else is there, or the earlier job had other settings, or the user says
+            neither to resume nor to force.
     """
     parts = Path(f"{out}.parts")
     source = parts / JOB if (parts / JOB).exists() else description
@@ -189,7 +204,7 @@ def encode_parts(
     ray: str | None,
     quiet: bool,
 ) -> Summary:
-    """Encode the parts that are not in a directory yet; the size of all of them."""
+    """Encode the parts that are missing in a directory; return the size of all parts."""
     sizes = [Summary(*formats.count_part(path, encoder.level)) for path in directory.glob(PARTS)]
     every = (chunk.kept for chunk in files.chunks(CHUNK_TOKENS)) if files.keep else ()
     types = formats.kept_types(every)  # of all rows, before the first is encoded
@@ -198,7 +213,7 @@ def encode_parts(
         for number, chunk in enumerate(files.chunks(CHUNK_TOKENS))
         if not (path := directory / f"part-{number:08d}.parquet").exists()
     )
-    keep.cache_clear()  # an earlier job, whose weights may have changed on the disk since
+    keep.cache_clear()  # an earlier job's weights may have changed on the disk
     keep(encoder)
     found: Iterator[Summary] = starmap(encode_part, tasks)
     if ray is not None:
@@ -216,10 +231,16 @@ def encode_parts(
 def encode_part(
     encoder: Encoder, chunk: Chunk, path: Path, types: dict[str, Any] | None = None
 ) -> Summary:
-    """Encode a chunk and write it, whole or not at all; the same to the last bit, whatever this
-    process has encoded before. For the types see `formats.kept_types`."""
+    """Encode a chunk and write it, whole or not at all.
+
+    Args:
+        encoder: the encoder.
+        chunk: the rows.
+        path: the file.
+        types: the types of kept columns, see `formats.kept_types`.
+    """
     encoder = keep(encoder)
-    encoder.elmo.bilm.model.word_cache.clear()
+    encoder.elmo.bilm.model.word_cache.clear()  # so that earlier chunks change no bit
     with memory_zone(encoder.nlp, map(text_of, chunk.rows)):
         encoded = encoder.encode(chunk.rows, chunk.ids)
     encoded.kept = chunk.kept
@@ -229,15 +250,13 @@ def encode_part(
 
 @lru_cache(maxsize=1)
 def keep(encoder: Encoder) -> Encoder:
-    """The first encoder with these settings: others, as they come out of a queue, are not loaded.
-
-    A forked process has it from its parent, whose memory it shares.
-    """
+    """Return the first encoder with these settings, which is loaded. A worker gets a copy with each
+    task, and a forked process has the encoder of its parent."""
     return encoder
 
 
 def join(parts: Path, out: Path, encoder: Encoder, keep: Sequence[str], size: Summary) -> None:
-    """Make the result of all parts."""
+    """Make the output from all parts."""
     if out.suffix == formats.PARQUET:
         remove_parts(out)
         os.replace(parts, out)

@@ -1,4 +1,4 @@
-"""Calls of a function on the machines of a Ray cluster."""
+"""Calls a function on the machines of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ T = TypeVar("T")
 def map_on_ray(
     function: Callable[..., T], tasks: Iterable[tuple[Any, ...]], address: str, n_tasks: int
 ) -> Iterator[T]:
-    """The results of a function, in any order; Ray repeats a call whose machine has failed.
+    """Yield the results of a function, in any order. Ray repeats a call if its machine fails.
 
     Args:
-        function: defined at the top level of a module that all machines have.
-        tasks: the arguments of each call; a few at a time are read, so there may be any number.
-        address: of the cluster; ``"local"`` starts one on this machine.
-        n_tasks: calls at a time, on a core each.
+        function: a function at the top level of a module that all machines have.
+        tasks: the arguments of each call, which are read a few at a time.
+        address: the address of the cluster; ``"local"`` starts one on this machine.
+        n_tasks: the number of calls at a time, each on one core.
 
     Raises:
         ValueError: Ray is not installed.

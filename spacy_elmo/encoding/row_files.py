@@ -1,4 +1,4 @@
-"""A corpus in rows, read in chunks from files in any format."""
+"""Reads a corpus from files in any format, in chunks of rows."""
 
 from __future__ import annotations
 
@@ -24,8 +24,13 @@ CHARACTERS_PER_TOKEN = 5  # roughly
 
 
 class Chunk(NamedTuple):
-    """Rows that are encoded together, their numbers in the corpus, and the values of each column
-    that is kept."""
+    """Rows that are encoded together.
+
+    Attributes:
+        ids: their numbers in the corpus.
+        rows: the rows.
+        kept: the kept columns by name.
+    """
 
     ids: range
     rows: list[Row]
@@ -34,16 +39,15 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class RowFiles:
-    """Files of rows.
+    """A corpus in files.
 
     Args:
-        path: a file, a directory of files, or a pattern such as ``texts/*.jsonl.gz``. Rows are the
-            lines of text files, the texts of JSONL, CSV, TSV and Parquet, the Docs of ``.spacy``
-            files, and the sentences of shards, which are recognized by name and not tokenized
-            again.
-        tokenized: texts have words separated by spaces, one sentence each.
-        column: name of the column of texts; None for ``"text"``.
-        keep: names of other columns whose values go with the rows.
+        path: a file, a directory, or a pattern such as ``texts/*.jsonl.gz``. Rows are the lines of
+            text files, the texts of JSONL, CSV, TSV and Parquet, the Docs of ``.spacy`` files, and
+            the sentences of shards, which are recognized by name and not tokenized again.
+        tokenized: each text is a sentence with spaces between its words.
+        column: the column of texts; None for ``"text"``.
+        keep: the names of other columns to keep.
     """
 
     path: str
@@ -56,7 +60,7 @@ class RowFiles:
         return find_files(self.path)
 
     def includes(self, path: Path) -> bool:
-        """Tell whether a file would be, or be in, the corpus, if it were there."""
+        """Tell if a file would belong to the corpus if it existed."""
         root = Path(self.path)
         pattern = abspath(root)
         if root.exists():
@@ -64,16 +68,16 @@ class RowFiles:
         return fnmatch(str(path.resolve()), pattern) or fnmatch(abspath(path), pattern)
 
     def fingerprint(self) -> str:
-        """Of the files' names and sizes: whether a job that continues has the same corpus. A byte
-        that could not be read may be mended meanwhile."""
+        """A hash of the files' names and sizes. It is not of their content, so that a damaged file
+        can be mended before a job resumes."""
         files = [(file.name, file.stat().st_size) for file in self.files()]
         return f"{len(files)} files, {blake2b(repr(files).encode(), digest_size=8).hexdigest()}"
 
     def chunks(self, n_tokens: int) -> Iterator[Chunk]:
-        """All rows in order, always in the same chunks; at least one, which may be empty.
+        """Yield all rows in order, always in the same chunks. An empty corpus has an empty chunk.
 
         Args:
-            n_tokens: of a chunk, approximately: text is not tokenized here.
+            n_tokens: the size of a chunk, about: text is not tokenized here.
 
         Raises:
             ValueError: a file cannot be read.
@@ -89,10 +93,10 @@ class RowFiles:
             yield Chunk(range(0), [], {name: [] for name in self.keep})
 
     def rows_in(self, file: Path) -> Iterator[tuple[Any, ...]]:
-        """The rows of a file, each with the values that are kept.
+        """Yield the rows of a file, each with the values to keep.
 
         Raises:
-            ValueError: it has no such columns.
+            ValueError: the file cannot be read, or has no such columns.
         """
         if form(file) in TABLES:
             for text, *others in table_rows(file, [self.column or "text", *self.keep]):

@@ -1,4 +1,4 @@
-"""A row of a corpus: a text, words or a Doc."""
+"""Rows of a corpus: texts, lists of words, or Docs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ Row = str | list[str] | StoredDoc  # a text to tokenize, the words of a sentence
 
 
 def check_rows(rows: Any) -> list[Row]:
-    """The rows that a user gives: a list, Series, 1-D array or generator of them, or a table of one
-    column; see `check_row`.
+    """The rows in a list, Series, 1-D array or generator, or in a table with one column.
 
     Raises:
-        ValueError: it is something else, or a row is.
+        ValueError: the argument is something else, or a row is, see `check_row`.
     """
     kind, names = type(rows), column_names(rows)
     if isinstance(rows, str):
@@ -54,8 +53,8 @@ def check_rows(rows: Any) -> list[Row]:
 
 
 def column_names(table: Any) -> list[Any] | None:
-    """The names of the columns of a table of pandas, Arrow, Polars, Spark or ``datasets``; None for
-    what is none. Of a Series, an attribute may be one of its elements: the class is asked."""
+    """The column names of a table of pandas, Arrow, Polars, Spark or ``datasets``, else None. The
+    class is asked, for an attribute of a Series may be one of its elements."""
     for name in ("column_names", "columns"):
         if hasattr(type(table), name):
             return list(getattr(table, name))
@@ -63,13 +62,12 @@ def column_names(table: Any) -> list[Any] | None:
 
 
 def check_row(row: Any) -> Row:
-    """A text, or the words of a sentence. A null of Python, NumPy, pandas or Arrow is an empty
-    text, see `check_text`.
+    """A row as a text or a list of words. A null is an empty text, see `check_text`.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the row is something else.
     """
-    for name in ("as_py", "tolist", "to_list"):  # of Arrow; NumPy and pandas; Polars
+    for name in ("as_py", "tolist", "to_list"):  # Arrow; NumPy and pandas; Polars
         if hasattr(row, name):
             row = getattr(row, name)()
             break
@@ -90,20 +88,20 @@ def check_row(row: Any) -> Row:
 
 
 def text_of(row: Row) -> str:
-    """The text of a row, words with spaces between them."""
+    """The text of a row; words are joined by spaces."""
     if isinstance(row, StoredDoc):
         return row.text
     return row if isinstance(row, str) else " ".join(row)
 
 
 def make_sentence(vocab: Vocab, words: list[str], spaces: list[bool] | None = None) -> Doc:
-    """A Doc that is a single sentence."""
+    """Make a Doc with a single sentence."""
     starts: list[Any] = [i == 0 for i in range(len(words))]
     return Doc(vocab, words=words, spaces=spaces, sent_starts=starts)
 
 
 def make_docs(nlp: Language, rows: Sequence[Row]) -> Iterator[Doc]:
-    """The Docs of rows; no component runs."""
+    """Make a Doc from each row; no component runs."""
     for row in rows:
         if isinstance(row, str):
             yield nlp.make_doc(row)

@@ -1,4 +1,4 @@
-"""The forward pass of a biLM over a batch, and the losses of its predictions."""
+"""The biLM's predictions for a batch, and their losses."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..util.threads import threads_for
 from .encoded_sentences import SentenceBatch
 from .softmax import SoftmaxHead
 
-MOST_LOGITS = 2**22  # 16 MiB: memory of this size is used again, not asked for anew
+MOST_LOGITS = 2**22  # computed at once: 16 MiB, which the allocator reuses
 
 
 class HiddenStates(NamedTuple):
-    """Input of the head in each direction, and the words to predict from it.
+    """The inputs of the head, and the words to predict from them, in each direction.
 
     Attributes:
-        hidden_f, hidden_b: ``(M, P)``; each sentence has one prediction fewer than tokens.
-        targets_f, targets_b: ``(M,)`` indices in the vocabulary.
-        layers: ``(L + 1, N, 2P)`` of all tokens.
+        hidden_f, hidden_b: ``(M, P)``. A sentence has one prediction fewer than tokens.
+        targets_f, targets_b: ``(M,)``, indices in the vocabulary.
+        layers: ``(L + 1, N, 2P)``, the layers of all tokens.
     """
 
     hidden_f: torch.Tensor
@@ -34,25 +34,23 @@ class HiddenStates(NamedTuple):
 
 
 def hidden_states(model: BiLM, batch: SentenceBatch) -> HiddenStates:
-    """The top layer of a batch and the words to predict from it, for both directions.
-
-    The forward direction predicts every token but the first of a sentence from the one before
-    it, the backward direction every token but the last from the one after it.
+    """Read a batch: the forward language model predicts each token but a sentence's first from the
+    token before it, and the backward one each token but the last from the token after it.
 
     Args:
         model: the biLM.
-        batch: sentences.
+        batch: sentences, on its device.
     """
     types = model.encode_ids(batch.ids)
-    n_sentences = len(batch.tokens) / max(batch.lengths)  # of a step, in the mean
+    n_sentences = len(batch.tokens) / max(batch.lengths)  # in a time step, on average
     with threads_for(n_sentences * model.config.layer_size, model.n_threads):
         layers, _ = model(types, batch.tokens, batch.lengths)
     forward, backward = layers[-1].chunk(2, dim=1)  # (N, P) each
     ends = np.cumsum(batch.lengths)
     predicts = np.ones(len(batch.tokens), dtype=bool)
     predicts[ends - 1] = False
-    before = to_device(np.flatnonzero(predicts), model.device)  # all but each last token
-    after = before + 1  # all but each first one
+    before = to_device(np.flatnonzero(predicts), model.device)  # each token but the last
+    after = before + 1  # each token but the first
     targets = batch.targets
     hidden = forward[before], targets[after], backward[after], targets[before]
     return HiddenStates(*hidden, layers)

@@ -23,7 +23,7 @@ import torch
 from ..bilm.model import BiLM
 from ..util.settings import shorten
 from ..util.threads import threads_for
-from ..weights.find import Setting, find_weights
+from ..weights.find import WeightsLike, find_weights
 from ..weights.layout import Card
 from ..weights.native import save_bilm
 from .encoded_sentences import EncodedSentences
@@ -39,7 +39,7 @@ Guesses = list[tuple[str, float]]  # words and their probabilities, the likelies
 
 
 class Filled(NamedTuple):
-    """Guesses for a blank, from the left, from the right, and from both."""
+    """The likeliest words for a blank: from the left, from the right, and from both."""
 
     forward: Guesses
     backward: Guesses
@@ -47,13 +47,13 @@ class Filled(NamedTuple):
 
 
 class Surprisal(NamedTuple):
-    """Surprisal of the words of a sentence, in bits, float32.
+    """The surprisal of each word in a sentence, in bits, float32.
 
     Attributes:
         forward: ``(n_words,)``, ``-log2 p(w | left)``.
         backward: ``(n_words,)``, ``-log2 p(w | right)``.
-        known: ``(n_words,)``, whether a word is in the vocabulary. All others are ``<UNK>`` to
-            the head; their surprisal is that of *some* unknown word, a lower bound for this one.
+        known: ``(n_words,)``, whether the word is in the vocabulary. For the head, all other words
+            are ``<UNK>``: the surprisal of *some* unknown word, a lower bound for this one.
     """
 
     forward: np.ndarray
@@ -64,28 +64,28 @@ class Surprisal(NamedTuple):
 class LanguageModel:
     """Predicts and scores words. Sentences are lists of words, without boundaries.
 
-    Results for a sentence depend on that sentence alone, not on the others of its batch
-    (up to rounding, about 1e-5 nats on a CPU).
+    The results for a sentence depend on that sentence alone, not on the rest of a batch (up to
+    rounding, about 1e-5 nats on a CPU).
 
     Args:
         model: a biLM in evaluation mode.
-        head: its softmax.
+        head: its head.
         vocab: the V words of the head.
-        card: saved beside the weights.
+        card: the card of the weights.
     """
 
     def __init__(self, model: BiLM, head: SoftmaxHead, vocab: Vocabulary, card: Card | None = None):
         self.model, self.head, self.vocab = model, head, vocab
         self.card = card or Card()
         self.log_prior = torch.from_numpy(log_uniform(len(vocab))).float().to(model.device)
-        # Punctuation marks and special words are no answers for a blank.
+        # Punctuation marks and special words do not fill a blank.
         no_word = [i < len(SPECIALS) or not w[:1].isalnum() for i, w in enumerate(vocab.words)]
         self.no_word = torch.tensor(no_word, device=model.device)
 
     @classmethod
     @threads_for(0)
-    def load(cls, weights: Setting) -> LanguageModel:
-        """The language model that a ``weights`` setting names.
+    def load(cls, weights: WeightsLike) -> LanguageModel:
+        """Load a biLM with its head.
 
         Args:
             weights: see `find_weights`.
@@ -94,14 +94,14 @@ class LanguageModel:
             ValueError: there are no such weights, they are damaged, or they have no head.
         """
         found = find_weights(weights)
-        head, vocab = load_head(found)  # first: without one, the biLM need not be loaded
+        head, vocab = load_head(found)  # an error before the biLM is loaded
         return cls(found.load(), head, vocab, found.card())
 
     def save(self, path: str | Path) -> None:
-        """Write what `load` reads into a directory, which is made if it is not there."""
+        """Write what `load` reads into a directory, which is created if it is missing."""
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
-        self.model.initial_state()  # a warm state is saved, too, not computed again after loading
+        self.model.initial_state()  # computes a warm state, which is saved too
         save_bilm(self.model, path, self.card)
         save_head(self.head, self.vocab, path)
 
@@ -110,11 +110,11 @@ class LanguageModel:
 
         Args:
             words: the beginning of a sentence; may be empty.
-            n: how many.
+            n: the number of words.
 
         Returns:
-            Words and ``p(w | words)`` of the full softmax. ``<UNK>`` and the end of the sentence
-            are not among them, but have some of the probability.
+            Words with ``p(w | words)`` by the full softmax. ``<UNK>`` and the end of the sentence
+            are left out, but have some of the probability.
 
         Raises:
             ValueError: ``words`` is a string, or n is below 1.
@@ -127,25 +127,27 @@ class LanguageModel:
 
         Args:
             words: the end of a sentence; may be empty.
-            n: how many. Result and errors are those of `next_words`.
+            n: the number of words.
+
+        Returns, raises: see `next_words`.
         """
         _, backward = self._hidden([BLANK, *checked(words, n)])
         return self._following(backward[:1], n)
 
     def substitutes(self, words: Sequence[str], position: int, n: int = 10) -> Guesses:
-        """The likeliest words at a position of a sentence, given both sides of it.
+        """The likeliest words at a position in a sentence, given the words on both sides.
 
-        That is ``p(w | left) p(w | right) / p(w)``, the product of the two language models over
-        Zipf's law (see this module), normalized over all words of the vocabulary that begin with
-        a letter or digit.
+        Their probability is ``p(w | left) p(w | right) / p(w)``, the product of the two language
+        models over Zipf's law (see this module), normalized over all words in the vocabulary that
+        begin with a letter or digit.
 
         Args:
             words: a sentence.
-            position: index of the word to replace; the word itself does not matter.
-            n: how many.
+            position: the index of the word to replace; the word itself does not matter.
+            n: the number of words.
 
         Returns:
-            Words and their probabilities.
+            Words with their probabilities.
 
         Raises:
             ValueError: ``words`` is a string, there is no such position, or n is below 1.
@@ -157,8 +159,8 @@ class LanguageModel:
     def fill(self, words: Sequence[str], position: int, n: int = 10) -> Filled:
         """The likeliest words at a position, by each language model and by both together.
 
-        Only words that begin with a letter or digit; in each of the three ways, their
-        probabilities are normalized. Arguments and errors: see `substitutes`.
+        Probabilities are normalized over the words that begin with a letter or digit. Arguments
+        and errors: see `substitutes`.
         """
         words = checked(words, n)
         if not 0 <= position < len(words):
@@ -166,7 +168,7 @@ class LanguageModel:
                 f"position is {position}, but the sentence has {len(words)} words; give an index "
                 f"from 0 up to the last word's."
             )
-        words[position] = BLANK  # nor does it tell whether the sentence is in capitals
+        words[position] = BLANK  # the word must not tell whether the sentence is in capitals
         hidden = torch.stack([each[position] for each in self._hidden(words)])
         with threads_for(self.head.weight.numel()):
             forward, backward = self.head(hidden).log_softmax(dim=1)
@@ -175,7 +177,7 @@ class LanguageModel:
         return Filled(*(self._guesses(row, n) for row in allowed))
 
     def surprisal(self, words: Sequence[str]) -> Surprisal:
-        """Compute the surprisal of each word of a sentence, in bits; see `surprisals` for many.
+        """Compute the surprisal of each word in a sentence, in bits.
 
         Raises:
             ValueError: ``words`` is a string.
@@ -185,13 +187,13 @@ class LanguageModel:
     @torch.no_grad()
     @threads_for(0)
     def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[Surprisal]:
-        """Compute the surprisal of each word of many sentences, in bits, in batches.
+        """Compute the surprisal of each word in many sentences, in bits, in batches.
 
         Args:
-            sentences: lists of words; one may be empty.
+            sentences: lists of words, which may be empty.
 
         Returns:
-            A `Surprisal` for each, in the same order.
+            A `Surprisal` for each sentence.
 
         Raises:
             ValueError: a sentence is a string.
@@ -206,7 +208,7 @@ class LanguageModel:
             sizes = [length - 1 for length in batch.lengths]
             bits = [(nats / math.log(2)).cpu().split(sizes) for nats in losses(self.head, read)]
             targets = batch.targets.split(batch.lengths)
-            # Forward the last is the sentence's end, backward the first its start.
+            # The last forward one is for the sentence's end, the first backward one for its start.
             for i, forward, backward, words in zip(chosen, *bits, targets, strict=True):
                 known = (words[1:-1] >= len(SPECIALS)).numpy()
                 found[filled[i]] = Surprisal(forward[:-1].numpy(), backward[1:].numpy(), known)
@@ -215,7 +217,7 @@ class LanguageModel:
     @torch.no_grad()
     @threads_for(0)
     def _hidden(self, words: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The hidden vector of each direction before each word, ``(n_words, P)``."""
+        """The inputs of the head for each word, forward and backward, ``(n_words, P)``."""
         batch = self._encode([words]).batch(np.zeros(1, dtype=np.int64))
         read = hidden_states(self.model, batch.to(self.model.device))
         return read.hidden_f[:-1], read.hidden_b[1:]  # without the sentence's end and start
@@ -232,14 +234,14 @@ class LanguageModel:
 
     @threads_for(0)
     def _guesses(self, row: torch.Tensor, n: int) -> Guesses:
-        """The n likeliest by log-probabilities ``(V,)``."""
+        """The n likeliest words, from log-probabilities ``(V,)``."""
         top = row.exp().topk(min(n, len(row)))
         pairs = zip(top.values.tolist(), top.indices.tolist(), strict=True)
         return [(self.vocab.words[i], p) for p, i in pairs if p > 0.0]
 
 
 def checked(words: Sequence[str], n: int = 1) -> list[str]:
-    """A sentence as a list, and n, of at least 1; else a ValueError."""
+    """Return a sentence as a list; raise a ValueError if it is a string, or n is below 1."""
     if isinstance(words, str) or not all(isinstance(word, str) for word in words):
         raise ValueError(
             f"A sentence is a list of words, as in [token.text for token in doc]; found "

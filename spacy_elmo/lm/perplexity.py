@@ -1,4 +1,4 @@
-"""Held-out perplexity of a biLM and its head, by the full softmax."""
+"""The perplexity of a language model on held-out text, by the full softmax."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .vocabulary import UNKNOWN
 
 @dataclass
 class Perplexity:
-    """Perplexity of a text.
+    """The perplexity on a text.
 
     Attributes:
-        forward, backward: ``exp`` of the mean loss in nats of each direction. Each sentence's
-            end (backward: its start) is predicted too and counts as a word.
-        n_predicted: predictions of each direction: words, and one end of each sentence.
-        n_words: words alone.
-        n_unknown: how many of these were ``<UNK>``.
+        forward, backward: the ``exp`` of each direction's mean loss in nats. The end of each
+            sentence (backward: its start) is predicted too, and counts as a word.
+        n_predicted: the number of predictions that each direction makes.
+        n_words: the number of words.
+        n_unknown: the number of ``<UNK>`` among them.
     """
 
     forward: float
@@ -36,12 +36,12 @@ class Perplexity:
 
     @property
     def mean(self) -> float:
-        """``exp`` of the mean loss of both directions."""
+        """The ``exp`` of the mean loss of both directions."""
         return math.sqrt(self.forward * self.backward)
 
     @property
     def unknown_rate(self) -> float:
-        """Share of the words that are ``<UNK>``."""
+        """The share of words that are ``<UNK>``."""
         return self.n_unknown / self.n_words
 
 
@@ -54,18 +54,18 @@ def evaluate(
     max_words: int = 0,
     on_batch: Callable[[int], object] = lambda n_words: None,
 ) -> Perplexity:
-    """Perplexity of held-out sentences.
+    """Compute the perplexity on held-out sentences.
 
     Args:
-        model: the biLM; it is put into evaluation mode and back into its mode at the end.
-        head: its softmax.
+        model: the biLM. It is put into evaluation mode, and back at the end.
+        head: its head.
         block: the sentences.
-        batch_words: tokens read at once.
-        max_words: read no more than about this many tokens, a fixed sample; 0 for all.
-        on_batch: called after each batch with its number of words, for a progress bar.
+        batch_words: the number of tokens in a batch.
+        max_words: read a fixed sample of at most about this many tokens; 0 for all.
+        on_batch: called with the number of words in each batch, for a progress bar.
 
     Returns:
-        The perplexities; infinite or NaN where the losses are.
+        The perplexities, infinite or NaN if the losses are.
     """
     if max_words:
         batch_words = min(batch_words, max_words)

@@ -1,4 +1,4 @@
-"""The language model's head: a softmax over the vocabulary, shared by both directions."""
+"""The head: a softmax over the vocabulary, which both directions share."""
 
 from __future__ import annotations
 
@@ -15,45 +15,50 @@ from ..bilm.sentence_batches import to_device
 from ..bilm.torch_precision import rounding
 
 NEVER = -1e30  # a logit without effect; infinite ones have no gradient where all are
-LOGITS_AT_ONCE = 2**20  # 4 MiB of them in float32, which a cache holds
+LOGITS_AT_ONCE = 2**20  # 4 MiB in float32, which a CPU's cache holds
 
 
 class SoftmaxHead(nn.Module):
     """``p(w | h) ∝ exp(h · weight_w + bias_w)``, with full and sampled losses.
 
     Args:
-        n_words: size V of the vocabulary, which is ordered by falling frequency.
-        projection_dim: size P of one direction's output.
+        n_words: size V of the vocabulary, whose words are sorted by frequency.
+        projection_dim: size P of each direction's output.
     """
 
     def __init__(self, n_words: int, projection_dim: int):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(n_words, projection_dim))
-        # Starting from Zipf's law spares the first steps learning frequencies.
+        # From Zipf's law, so that the first steps need not learn frequencies.
         self.bias = nn.Parameter(torch.from_numpy(log_uniform(n_words)).float())
         bound = (3 / projection_dim) ** 0.5  # a variance of 1 / P
         nn.init.uniform_(self.weight, -bound, bound)
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Logits ``(M, V)`` of hidden vectors ``(M, P)``; in mixed precision the product alone is
-        rounded."""
+        """Logits ``(M, V)`` from hidden vectors ``(M, P)``. Mixed precision rounds the product
+        alone."""
         if rounding(hidden.device)[0] is not None:
             return F.linear(hidden, self.weight).to(self.bias.dtype).add_(self.bias)
         return F.linear(hidden, self.weight, self.bias)
 
     def loss(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Mean cross-entropy in nats of the full softmax, ``(M, P)`` against ``(M,)``."""
+        """Mean cross-entropy of the full softmax, in nats.
+
+        Args:
+            hidden: ``(M, P)``.
+            targets: ``(M,)``.
+        """
         positives = (hidden * F.embedding(targets, self.weight)).sum(dim=1) + self.bias[targets]
         return _CrossEntropy.apply(hidden, self.weight, self.bias, positives, targets)
 
     def sampled_loss(
         self, hidden: torch.Tensor, targets: torch.Tensor, candidates: Candidates
     ) -> torch.Tensor:
-        """Mean cross-entropy over each target and the shared candidates.
+        """Mean cross-entropy of a softmax over each target and the candidates, in nats.
 
-        Every logit is lowered by the log of how often its word is expected among the candidates
-        (Jean et al. 2015, eq. 12), which makes the gradient tend to the full softmax's; a
-        candidate that is the target itself does not count twice.
+        Each logit is lowered by the log of the word's expected count among the candidates (Jean et
+        al. 2015, eq. 12), so that the gradient tends to that of the full softmax. A candidate that
+        is the target does not count twice.
 
         Args:
             hidden: ``(M, P)``.
@@ -61,7 +66,7 @@ class SoftmaxHead(nn.Module):
             candidates: from `LogUniformSampler.sample`, on the same device.
         """
         words = candidates.words
-        # One gather for candidates and targets: its gradient is as large as the whole table.
+        # One gather for candidates and targets: its gradient has the size of the whole table.
         weight = F.embedding(torch.cat([words, targets]), self.weight)
         candidate_weight, target_weight = weight.split([len(words), len(targets)])
         bias = self.bias[words] - candidates.log_expected(words)
@@ -73,10 +78,10 @@ class SoftmaxHead(nn.Module):
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Mean of ``log(exp(positive) + Σ exp(negative)) − positive``, negatives being logits.
+    """The mean of ``log(exp(positive) + Σ exp(negative)) − positive``, where negatives are logits.
 
-    The logits of a few rows at a time stay in a CPU's cache, and their gradient is computed while
-    they are there, so that neither is ever in memory as a whole.
+    The logits of a few rows fit into a CPU's cache, and their gradient is computed while they are
+    there. So neither logits nor gradients are ever in memory as a whole.
     """
 
     @staticmethod
@@ -91,7 +96,7 @@ class _CrossEntropy(torch.autograd.Function):
         product_type = rounding(hidden.device)[0] or hidden.dtype
         at_once = LOGITS_AT_ONCE * (16 if hidden.is_cuda else 1)
         rows = max(1, at_once // len(weight))
-        # 0 is added where no target is hit, so that the CPU need not wait for the GPU to know.
+        # 0 is added where no row is the target: to leave it out, the CPU would wait for the GPU.
         added = torch.where(hits < 0, 0.0, NEVER).to(bias.dtype).unsqueeze(1)
         with torch.autocast(hidden.device.type, enabled=False):
             inputs, weight = hidden.to(product_type), weight.to(product_type)
@@ -132,12 +137,12 @@ class _CrossEntropy(torch.autograd.Function):
 
 @dataclass
 class Candidates:
-    """Distinct words drawn for one step.
+    """Distinct words that were drawn for one step.
 
     Attributes:
-        words: ``(S,)`` the candidates.
-        tries: draws it took to find them.
-        log_miss: ``(V,)`` for every word ``log(1 − p)``, that a draw is another word.
+        words: ``(S,)``.
+        tries: the number of draws that it took.
+        log_miss: ``(V,)``, for each word the log probability ``log(1 − p)`` not to be drawn.
     """
 
     words: torch.Tensor
@@ -145,22 +150,22 @@ class Candidates:
     log_miss: torch.Tensor
 
     def log_expected(self, words: torch.Tensor) -> torch.Tensor:
-        """Log of the expected counts of words ``(M,)``: ``log(1 − (1 − p)^tries)``."""
+        """The log of each word's expected count, ``log(1 − (1 − p)^tries)``, ``(M,)``."""
         return torch.log(-torch.expm1(self.tries * self.log_miss[words]))
 
 
 def log_uniform(n_words: int) -> np.ndarray:
-    """``log p(k)`` with ``p(k) = log((k + 2) / (k + 1)) / log(V + 1)``, near Zipf's law."""
+    """``log p(k)``, where ``p(k) = log((k + 2) / (k + 1)) / log(V + 1)`` is close to Zipf's law."""
     k = np.arange(n_words, dtype=np.float64)
     return np.log(np.log((k + 2) / (k + 1)) / np.log(n_words + 1))
 
 
 class LogUniformSampler:
-    """Draws words by `log_uniform` probabilities.
+    """Draws words with `log_uniform` probabilities.
 
     Args:
         n_words: size V of the vocabulary.
-        n_candidates: distinct words of a draw; half of V if V is not larger than this, for the
+        n_candidates: the number of distinct words to draw. It is half of V if V is not larger: the
             last rare words would take thousands of tries.
     """
 
@@ -171,12 +176,12 @@ class LogUniformSampler:
         self.log_miss = torch.from_numpy(log_miss).float()
 
     def to(self, device: torch.device) -> LogUniformSampler:
-        """Move the table to a device; candidates are drawn there."""
+        """Move to a device, on which candidates are returned."""
         self.log_miss = self.log_miss.to(device)
         return self
 
     def sample(self, rng: np.random.Generator) -> Candidates:
-        """Draw until `n_candidates` distinct words are there."""
+        """Draw `n_candidates` distinct words."""
         drawn: np.ndarray = np.empty(0, dtype=np.int64)
         while True:
             u = rng.random(2 * self.n_candidates)
@@ -186,6 +191,6 @@ class LogUniformSampler:
             if len(words) >= self.n_candidates:
                 break
         chosen = np.argsort(first)[: self.n_candidates]
-        tries = int(first[chosen[-1]]) + 1  # draws it took to find the last of them
+        tries = int(first[chosen[-1]]) + 1  # until the last of them was drawn
         ids = to_device(np.sort(words[chosen]), self.log_miss.device)
         return Candidates(ids, tries, self.log_miss)

@@ -1,4 +1,4 @@
-"""The words a language model predicts, most frequent first."""
+"""The words that a language model predicts, most frequent first."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ UNKNOWN = SPECIALS.index(UNK)
 
 
 class Vocabulary:
-    """Words and their indices; 0, 1 and 2 are ``<S>``, ``</S>`` and ``<UNK>``.
+    """The words that a language model predicts, and their indices.
 
-    They are ordered by frequency, on which the sampled softmax relies.
+    The first three are ``<S>``, ``</S>`` and ``<UNK>``. The others are sorted by frequency, which
+    the sampled softmax relies on.
+
+    Args:
+        words: the words.
+        source: where they come from, for errors.
 
     Attributes:
-        words: by index.
         ids: the index of each word.
 
     Raises:
-        ValueError: the first three words are not the special ones, or a word occurs twice.
+        ValueError: the first three words are others, or a word occurs twice.
     """
 
     def __init__(self, words: Sequence[str], source: str = "The vocabulary"):
@@ -46,16 +50,16 @@ class Vocabulary:
     __iter__ = None  # or Python would look up 0, 1, 2, … and find <UNK> forever
 
     def __getitem__(self, word: str) -> int:
-        """The index of a word; that of ``<UNK>`` if it is not in the vocabulary."""
+        """The index of a word, or of ``<UNK>`` if the word is not in the vocabulary."""
         return self.ids.get(word, UNKNOWN)
 
     @classmethod
     def from_counts(cls, counts: Counter[str], max_size: int, min_count: int) -> Vocabulary:
-        """The most frequent words; equal counts are ordered alphabetically.
+        """The vocabulary of the most frequent words; equal counts are sorted alphabetically.
 
         Args:
-            counts: how often each word was seen.
-            max_size: maximal number of words, the special ones included.
+            counts: how often each word occurs.
+            max_size: the largest size, with the three special words.
             min_count: rarer words are left out.
 
         Raises:
@@ -79,7 +83,7 @@ class Vocabulary:
         """Read a file of one word per line.
 
         Raises:
-            ValueError: it cannot be read, or is not such a file.
+            ValueError: the file cannot be read, or is no vocabulary.
         """
         return cls(read_words(path), f"The vocabulary {path}")
 

@@ -1,4 +1,4 @@
-"""Downloads weights into the folder of `catalogue`: the only code that fetches anything."""
+"""Downloads weights into the cache folder. No other code fetches anything."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..util.files import atomic_directory, present_directory
 from .catalogue import NAME, PUBLISHED, addresses, cache_folder
 from .convert.published import HDF5
 from .convert.source import read_source
-from .find import named
+from .find import path_of_name
 from .layout import Card
 
-ARCHIVES = ".downloads"  # the folder of files that are not converted yet, in the cache folder
+ARCHIVES = ".downloads"  # in the cache folder, the folder of files that are not converted yet
 
 
 def download(
@@ -28,33 +28,33 @@ def download(
     force: bool = False,
     quiet: bool = False,
 ) -> dict[str, Any]:
-    """Download weights into the cache folder, in our format, unless they are there.
+    """Download weights into the cache folder and convert them, unless they are there.
 
-    A file that is whole is not fetched again until it is converted. The checksums of the first
-    download are noted on the card, and those of a later one must be the same.
+    A complete file is kept until it is converted. The card notes the checksums of the first
+    download, and a later download must have the same.
 
     Args:
-        sources: a name of `PUBLISHED`, one address or two.
-        name: for the weights; else that of the source.
-        checksums: the SHA-256 for each address, in place of those noted, or none.
+        sources: a name in `PUBLISHED`, one address or two.
+        name: a name for the weights; None for the name of the source.
+        checksums: a SHA-256 for each address, instead of those that the card has; may be empty.
         force: fetch again and replace what is there.
-        quiet: no progress on the standard error stream.
+        quiet: show no progress.
 
     Returns:
-        ``name``, ``path``, and ``files``: ``name``, ``url`` and ``sha256`` of each that they come
-        from; none if they were there.
+        ``name``, ``path`` and ``files``: the ``name``, ``url`` and ``sha256`` of each downloaded
+        file, an empty list if the weights were there.
 
     Raises:
-        ValueError: an argument is wrong, a file cannot be fetched or is another one, or it is no
-            biLM.
+        ValueError: an argument is wrong, a file cannot be fetched or has another checksum, or it
+            is no biLM.
         OSError: a file cannot be written.
     """
     name, urls = _resolve(sources, name)
     if checksums and len(checksums) != len(urls):
         raise ValueError(f"There are {len(urls)} files and {len(checksums)} checksums (--sha256).")
     folder = cache_folder() / name
-    there = present_directory(folder)  # whatever it holds: only --force replaces it
-    if not NAME.fullmatch(name) or (not there.exists() and named(name)):
+    there = present_directory(folder)  # only --force replaces it, whatever it has
+    if not NAME.fullmatch(name) or (not there.exists() and path_of_name(name)):
         raise ValueError(
             f"The weights cannot be stored under the name {name!r}. Give one with --name that has "
             f"letters, digits, '.', '_' and '-' (first a letter or digit), and is not in use."
@@ -81,8 +81,8 @@ def download(
         source.compute_warm_state()
     published = PUBLISHED.get(sources[0])
     about = {"lang": published["lang"], "description": published["text"]} if published else {}
-    own = {"name": name, "sources": files, **about}
-    source.card.meta = own | source.card.meta | {"downloaded": noted}
+    defaults = {"name": name, "sources": files, **about}
+    source.card.meta = defaults | source.card.meta | {"downloaded": noted}
     with atomic_directory(folder) as new:
         source.save(new)
     for path in paths:
@@ -91,7 +91,7 @@ def download(
 
 
 def _resolve(sources: Sequence[str], name: str | None) -> tuple[str, Sequence[str]]:
-    """The name of the weights, and their addresses."""
+    """The name of weights, and their addresses."""
     if len(sources) == 1 and sources[0] in PUBLISHED:
         if not (urls := addresses(sources[0])):
             raise ValueError(
@@ -117,8 +117,8 @@ def _fetch(url: str, checksum: str | None, force: bool, quiet: bool) -> Path:
     """Download a file, whole or not at all, unless it is there and has its checksum.
 
     Raises:
-        ValueError: it cannot be reached, is not there, or is another one.
-        OSError: it cannot be written.
+        ValueError: the file cannot be reached, does not exist, or has another checksum.
+        OSError: the file cannot be written.
     """
     pooch.get_logger().setLevel("WARNING")
     downloader = pooch.HTTPDownloader(progressbar=not quiet and sys.stderr.isatty())
@@ -128,7 +128,7 @@ def _fetch(url: str, checksum: str | None, force: bool, quiet: bool) -> Path:
     try:
         return Path(pooch.retrieve(url, checksum, name, folder, downloader=downloader))
     except (requests.RequestException, ValueError) as error:
-        # What is said of connections is long and no help; not so of a 404, or another checksum.
+        # Errors of connections are long and no help; those of a 404 or a checksum are.
         is_connection = isinstance(error, OSError) and not isinstance(error, requests.HTTPError)
         reason = f"no connection, or it broke off ({type(error).__name__})"
         raise ValueError(

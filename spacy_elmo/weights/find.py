@@ -1,4 +1,4 @@
-"""From a ``weights`` setting, a name or a directory, to the weights."""
+"""Finds weights by their name or their directory."""
 
 from __future__ import annotations
 
@@ -17,83 +17,65 @@ from .saved import installed_pipeline, weights_in
 
 EMBEDDED = Path(__file__).parent.parent / "models"
 
-Setting = str | Path | Weights
+WeightsLike = str | Path | Weights
 
 
 class WeightsNotFoundError(ValueError):
-    """There is nothing where weights should be; a saved pipeline does not need it."""
+    """There are no weights where they should be. A saved pipeline does not need them there."""
 
 
-def find_weights(setting: Setting) -> Weights:
-    """The weights that a setting names; no tensor is read.
+def find_weights(weights: WeightsLike) -> Weights:
+    """Find weights; no tensor is read.
 
     Args:
-        setting: the name of embedded or downloaded weights, or of an installed pipeline with a
-            component `elmo`; a directory of our format, of such a pipeline, or of an elmo component
-            of any name; or `Weights`, which are returned as they are. A ``str`` is a name first,
-            with a warning where there is a path, too; a ``Path`` is no name.
+        weights: the name of embedded or downloaded weights, or of an installed pipeline with a
+            component `elmo`; a directory in our format, of such a pipeline, or of an elmo component
+            with any name; or `Weights`, which are returned. A ``str`` is a name first, with a
+            warning if there is such a path, too. A ``Path`` is never a name.
 
     Raises:
-        WeightsNotFoundError: there is none of these; the message for a path has the command that
-            converts weights in another format.
-        ValueError: it is no name or path.
+        WeightsNotFoundError: there are no such weights. For a path to another format, the message
+            has the command that converts it.
+        ValueError: the argument is no name or path.
     """
-    if isinstance(setting, Weights):
-        return setting
-    refuse_lists(setting)
-    if not isinstance(setting, str | Path):
-        raise ValueError(f"The weights are {setting!r}. Give a name or a directory.")
+    if isinstance(weights, Weights):
+        return weights
+    refuse_lists(weights)
+    if not isinstance(weights, str | Path):
+        raise ValueError(f"The weights are {weights!r}. Give a name or a directory.")
     try:
-        path = name_first(setting) or present_directory(Path(setting))
+        path = find_name(weights) or present_directory(Path(weights))
         if (path / WEIGHTS).is_file():
             return Weights(path)
-        if weights := weights_in(path):
-            return weights
+        if saved := weights_in(path):
+            return saved
         if path.exists():
-            raise other_format([setting])
+            raise unknown_format_error([weights])
     except OSError as error:
-        raise WeightsNotFoundError(f"Cannot read the ELMo weights {setting!r}: {error}") from error
+        raise WeightsNotFoundError(f"Cannot read the ELMo weights {weights!r}: {error}") from error
+    name, advice = str(weights), ""
+    if weights in PUBLISHED and "urls" not in PUBLISHED[name]:
+        advice = f", as project/weights/{name} in a clone of the repository is"
+    if "://" in name or (weights in PUBLISHED and addresses(name)):
+        advice += f", or run: python -m spacy elmo download {name}"
+    what = "" if to_config(weights) == name else " (a Path is not taken as a name)"
     names = [*sorted(file.parent.name for file in EMBEDDED.glob(f"*/{CONFIG}")), *downloaded()]
-    is_ours = setting in PUBLISHED and "urls" not in PUBLISHED[str(setting)]
-    is_elsewhere = "://" in str(setting) or (setting in PUBLISHED and addresses(str(setting)))
-    advice = f", or run: python -m spacy elmo download {setting}" if is_elsewhere else ""
-    what = " (a Path is not taken as a name)" if as_setting(setting) != str(setting) else ""
-    if is_ours:
-        advice = f", as project/weights/{setting} in a clone of the repository is" + advice
     raise WeightsNotFoundError(
-        f"Cannot find the ELMo weights {str(setting)!r}{what}: there is no such directory and no "
+        f"Cannot find the ELMo weights {name!r}{what}: there is no such directory and no "
         f"installed pipeline, and the embedded and downloaded ones are {names}. Set 'weights' to "
         f"one of these, or to a directory with {CONFIG} and {WEIGHTS}{advice}."
     )
 
 
-def name_first(setting: str | Path) -> Path | None:
-    """What `named` says of a ``str``, with a warning if it is a path, too; None for a ``Path``."""
-    found = named(setting) if isinstance(setting, str) else None
+def find_name(name: str | Path) -> Path | None:
+    """The `path_of_name` of a ``str``, with a warning if there is such a path, too."""
+    found = path_of_name(name) if isinstance(name, str) else None
     if found is not None:
-        warn_of_path(setting, found)
+        warn_of_path(name, found)
     return found
 
 
-def warn_of_path(name: str | Path, found: Path) -> None:
-    """Warn if what was found by its name is not what is there as a path."""
-    path = Path(name)
-    if path.exists() and not found.resolve().is_relative_to(path.resolve()):
-        warnings.warn(
-            f"'{name}' is taken as a name, of '{found}', but there is a path '{name}', too. For "
-            f"that, write './{name}'.",
-            stacklevel=2,
-        )
-
-
-def as_setting(setting: Setting) -> str:
-    """A setting as a text, as configs have it: a path is not taken for a name there."""
-    path = setting.path if isinstance(setting, Weights) else setting
-    is_like_name = isinstance(path, Path) and NAME.fullmatch(str(path))
-    return f"./{path}" if is_like_name else str(path)
-
-
-def named(name: str) -> Path | None:
+def path_of_name(name: str) -> Path | None:
     """The directory of embedded or downloaded weights, or of an installed pipeline."""
     if not NAME.fullmatch(name):
         return None
@@ -103,18 +85,35 @@ def named(name: str) -> Path | None:
     return there if (there / WEIGHTS).is_file() else installed_pipeline(name)
 
 
-def refuse_lists(setting: object) -> None:
-    """Raise the error for several paths, as published weights have; see `other_format`."""
-    if isinstance(setting, list | tuple):
-        raise other_format(setting)
+def warn_of_path(name: str | Path, found: Path) -> None:
+    """Warn if a path with this name is not the one that was found by the name."""
+    path = Path(name)
+    if path.exists() and not found.resolve().is_relative_to(path.resolve()):
+        warnings.warn(
+            f"'{name}' is taken as a name, of '{found}', but there is a path '{name}', too. For "
+            f"that, write './{name}'.",
+            stacklevel=2,
+        )
 
 
-def other_format(setting: Sequence[str | Path]) -> ValueError:
-    """The error for paths that are no weights in our format, with the command that converts
-    them."""
-    paths = [str(path) for path in setting]
+def to_config(weights: WeightsLike) -> str:
+    """Weights as a config names them: a path that looks like a name gets ``./`` before it."""
+    path = weights.path if isinstance(weights, Weights) else weights
+    is_like_name = isinstance(path, Path) and NAME.fullmatch(str(path))
+    return f"./{path}" if is_like_name else str(path)
+
+
+def refuse_lists(weights: object) -> None:
+    """Raise `unknown_format_error` for several paths, which published weights have."""
+    if isinstance(weights, list | tuple):
+        raise unknown_format_error(weights)
+
+
+def unknown_format_error(files: Sequence[str | Path]) -> ValueError:
+    """The error for paths to another format, with the command that converts it."""
+    paths = [str(path) for path in files]
     path = Path(paths[-1] if paths else "")
-    name = Path(os.path.abspath(path)).stem or "weights"  # the working directory has one, too
+    name = Path(os.path.abspath(path)).stem or "weights"  # the working directory has a name, too
     out = str(path.parent / f"{name}-converted")
     is_half = len(paths) == 1 and path.suffix in (".json", ".hdf5", ".h5")
     given = [str(path.parent)] if is_half else paths
@@ -129,10 +128,10 @@ def other_format(setting: Sequence[str | Path]) -> ValueError:
     )
 
 
-def load_bilm(setting: Setting) -> BiLM:
-    """The biLM that a setting names, in float32, in evaluation mode.
+def load_bilm(weights: WeightsLike) -> BiLM:
+    """Load a biLM in float32, in evaluation mode.
 
     Raises:
         ValueError: see `find_weights` and `Weights.load`.
     """
-    return find_weights(setting).load()
+    return find_weights(weights).load()

@@ -10,11 +10,11 @@ from typing import Any
 from ..util.files import members, read_json, read_text, read_whole, reading, write_json
 
 META, VOCAB = "meta.json", "vocab.txt"
-DOCUMENTS = ("README.md", "LICENSE")  # travel with the weights wherever they go
+DOCUMENTS = ("README.md", "LICENSE")  # are copied wherever the weights go
 CONFIG, WEIGHTS, HEAD = "config.json", "weights.safetensors", "head.safetensors"
 STATISTICS = "statistics.safetensors"
 FILES = (CONFIG, WEIGHTS, HEAD, STATISTICS, VOCAB, META, *DOCUMENTS)
-TEXTS = ("name", "lang", "version", "description", "author", "license", "tokenizer")  # of META
+TEXTS = ("name", "lang", "version", "description", "author", "license", "tokenizer")  # in META
 TYPES: dict[str, tuple[type, str]] = {
     **dict.fromkeys((*TEXTS, *DOCUMENTS), (str, "a text")),
     "sources": (list, "a list of objects"),
@@ -25,15 +25,16 @@ MAX_VOCAB_BYTES = 2**26  # the largest published one has 10 MB
 
 @dataclass
 class Card:
-    """Name, language, licence and sources of weights.
+    """What describes weights: their name, language, licence and sources.
 
     Attributes:
-        meta: ``meta.json``: ``name``, ``lang``, ``version``, ``license``, ``sources``, …
-        documents: texts by file name, of `DOCUMENTS`.
+        meta: the content of ``meta.json``: ``name``, ``lang``, ``version``, ``license``,
+            ``sources``, …
+        documents: the texts of `DOCUMENTS` by file name.
 
     Raises:
-        ValueError: something is of another type, or a document has another name: documents become
-            files beside the weights, whoever has written their names.
+        ValueError: a value has another type, or a document has another name. Documents become files
+            beside the weights, so their names must not come from just any file.
     """
 
     meta: dict[str, Any] = field(default_factory=dict)
@@ -52,17 +53,17 @@ class Card:
 
     @classmethod
     def from_dict(cls, data: Any) -> Card:
-        """The card of which `dataclasses.asdict` made an object; a ValueError if it is damaged."""
+        """The card from its `dataclasses.asdict`; a ValueError if that is damaged."""
         members(data)
         meta, documents = members({"meta": {}, "documents": {}, **data}, meta=dict, documents=dict)
         return cls(meta, documents)
 
     @classmethod
     def read(cls, path: Path) -> Card:
-        """The card in a directory; empty where there is none.
+        """Read the card in a directory, an empty card if there is none.
 
         Raises:
-            ValueError: it is damaged.
+            ValueError: the card is damaged.
         """
         documents = {}
         for file in (path / name for name in DOCUMENTS):
@@ -74,7 +75,7 @@ class Card:
             return cls(meta, documents)
 
     def save(self, path: Path) -> None:
-        """Write it into a directory that exists; an empty card writes no file."""
+        """Write the card into a directory that exists; an empty card writes no file."""
         if self.meta:
             write_json(path / META, self.meta)
         for name, text in self.documents.items():
@@ -82,10 +83,10 @@ class Card:
 
 
 def read_words(path: Path) -> list[str]:
-    """The lines of a vocabulary; gzipped if its name ends in ``.gz``.
+    """Read the lines of a vocabulary, which is gzipped if its name ends in ``.gz``.
 
     Raises:
-        ValueError: it cannot be read, is not UTF-8, or is far larger than any vocabulary.
+        ValueError: the file cannot be read, is not UTF-8, or is far larger than any vocabulary.
     """
     opener: Any = gzip.open if path.suffix == ".gz" else open
     with reading("the vocabulary", path):

@@ -1,9 +1,7 @@
-"""The format of a biLM: a directory with ``config.json`` and ``weights.safetensors``.
+"""Our format for a biLM: a directory with ``config.json`` and ``weights.safetensors``.
 
-Optional are ``vocab.txt`` and ``head.safetensors`` (the language model's softmax),
-``statistics.safetensors`` (for similarity), ``meta.json`` (name, language, licence, sources) and
-the card ``README.md`` with ``LICENSE``.
-No file here is ever unpickled.
+Optional files are ``vocab.txt`` and ``head.safetensors`` (the head), ``statistics.safetensors``
+(for similarity), and the card: ``meta.json``, ``README.md`` and ``LICENSE``. No file is unpickled.
 """
 
 from __future__ import annotations
@@ -15,47 +13,47 @@ from ..bilm.model import BiLM
 from ..util.files import read_json, reading, write_json
 from .layout import CONFIG, FILES, HEAD, VOCAB, WEIGHTS, Card, read_words
 from .statistics import Statistics
-from .tensors import Tensors, build, check_tensors, head_like, stored, stored_tensors, write_tensors
+from .tensors import Tensors, build, check_tensors, head_like, open_tensors, stored, write_tensors
 
 
 class Weights:
-    """A directory in this format; no tensor is read before `load`, `head` or `statistics`.
+    """The weights in a directory. Only `load`, `head` and `statistics` read tensors.
 
     Args:
         path: the directory.
 
     Attributes:
-        where: the same, for messages.
+        where: the directory, for messages.
     """
 
     def __init__(self, path: Path):
         self.path, self.where = path, str(path)
 
     def config(self) -> BiLMConfig:
-        """The shape of the biLM.
+        """Read the config of the biLM.
 
         Raises:
-            ValueError: it is missing or wrong.
+            ValueError: the config is missing or wrong.
         """
         data = read_json(self.path / CONFIG)
         with reading("the config", self.path / CONFIG):
             return BiLMConfig.from_dict(data)
 
     def load(self) -> BiLM:
-        """The biLM, in float32, in evaluation mode, on the CPU.
+        """Load the biLM in float32, in evaluation mode, on the CPU.
 
         Raises:
-            ValueError: something is missing, damaged, or does not fit the config.
+            ValueError: a file is missing or damaged, or does not fit the config.
         """
         file = self.path / WEIGHTS
-        return build(self.config(), str(file), *stored(file))
+        return build(self.config(), str(file), *open_tensors(file))
 
     def has_head(self) -> bool:
-        """Tell whether there are a language model's head and its vocabulary."""
+        """Tell if there are a head and its vocabulary."""
         return (self.path / HEAD).is_file() and (self.path / VOCAB).is_file()
 
     def words(self) -> list[str]:
-        """The V words of the head.
+        """Read the V words of the head.
 
         Raises:
             ValueError: there is no head, or its vocabulary is damaged.
@@ -69,35 +67,35 @@ class Weights:
         return read_words(self.path / VOCAB)
 
     def head(self) -> tuple[list[str], Tensors]:
-        """The V words of the head, and its tensors, ``weight`` ``(V, P)`` and ``bias`` ``(V,)``, in
-        float32.
+        """Read the V words of the head and its tensors, ``weight`` ``(V, P)`` and ``bias`` ``(V,)``
+        in float32.
 
         Raises:
-            ValueError: there is none, it is damaged, or it does not fit the biLM or the words.
+            ValueError: there is no head, it is damaged, or it does not fit the biLM or the words.
         """
         words = self.words()
         source = f"The head of {self.where} ({len(words):,} words in '{self.path / VOCAB}')"
         expected = head_like(len(words), self.config())
-        return words, check_tensors(expected, source, *stored(self.path / HEAD))
+        return words, check_tensors(expected, source, *open_tensors(self.path / HEAD))
 
     def statistics(self) -> Statistics | None:
-        """Statistics of the layers and words; None if there are none.
+        """Read the statistics, None if there are none.
 
         Raises:
-            ValueError: they are damaged, or belong to another biLM.
+            ValueError: the statistics are damaged, or belong to another biLM.
         """
         return Statistics.read(self.path, self.config())
 
     def card(self) -> Card:
-        """Name, language, licence and so on; empty where there is no card.
+        """Read the card, which is empty if there is none.
 
         Raises:
-            ValueError: it is damaged.
+            ValueError: the card is damaged.
         """
         return Card.read(self.path)
 
     def files(self) -> list[Path]:
-        """The files that they are read from, card and head among them."""
+        """The files of the weights, with head and card."""
         return [file for file in (self.path / name for name in FILES) if file.is_file()]
 
 
@@ -106,11 +104,11 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
 
     Args:
         model: the biLM, with its warm state if it has one.
-        path: where to; use `atomic_directory` to have it appear whole or not at all.
-        card: written beside the weights.
-        half: round the weights to half precision first.
+        path: the directory. With `atomic_directory` it appears whole or not at all.
+        card: the card to write beside the weights.
+        half: round the weights to half precision.
     """
     write_json(path / CONFIG, model.config.to_dict())
-    write_tensors(stored_tensors(model, half), path / WEIGHTS)
+    write_tensors(stored(model, half), path / WEIGHTS)
     if card is not None:
         card.save(path)

@@ -1,13 +1,14 @@
-"""A biLM in a saved pipeline: the bytes of its component, read as weights again."""
+"""The biLM in a saved pipeline: weights in the bytes of its elmo component."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import srsly
 from safetensors.torch import load as load_tensors
@@ -19,22 +20,23 @@ from ..util.files import members, reading
 from .layout import Card
 from .native import Weights
 from .statistics import Statistics
-from .tensors import build, stored_tensors
+from .tensors import build, stored
 
-CONFIG_FILE = "config.cfg"  # of a pipeline
+CONFIG_FILE = "config.cfg"  # in the directory of a pipeline
+Part = TypeVar("Part")
 
 
 def to_bytes(model: BiLM, card: Card, statistics: Statistics | None) -> bytes:
-    """A biLM with its card, in half precision where that is exact."""
+    """Serialize a biLM with its card and statistics, in half precision where that is exact."""
     state: dict[str, Any] = {"config": model.config.to_dict(), "card": asdict(card)}
-    state["weights"] = save_tensors(stored_tensors(model))
+    state["weights"] = save_tensors(stored(model))
     if statistics is not None:
         state["statistics"] = statistics.to_bytes()
     return srsly.msgpack_dumps(state)
 
 
 class Parts:
-    """What `to_bytes` wrote; each part is read and checked when it is asked for.
+    """The parts that `to_bytes` has serialized, each of which is checked when it is read.
 
     Args:
         data: the bytes.
@@ -42,74 +44,64 @@ class Parts:
 
     def __init__(self, data: bytes):
         self._state = srsly.msgpack_loads(data)
-        self._config, self._weights, self._card = members(
-            self._state, config=dict, weights=bytes, card=dict
-        )
+        members(self._state, config=dict, weights=bytes, card=dict)
 
-    @cached_property
     def config(self) -> BiLMConfig:
-        return BiLMConfig.from_dict(self._config)
+        return BiLMConfig.from_dict(self._state["config"])
 
-    @cached_property
     def card(self) -> Card:
-        return Card.from_dict(self._card)
+        return Card.from_dict(self._state["card"])
 
-    @cached_property
     def statistics(self) -> Statistics | None:
         if self._state.get("statistics") is None:
             return None
-        [found] = members(self._state, statistics=bytes)
-        return Statistics.from_bytes(found, self.config)
+        [data] = members(self._state, statistics=bytes)
+        return Statistics.from_bytes(data, self.config())
 
     def load(self) -> BiLM:
-        return build(self.config, "Its weights file", load_tensors(self._weights))
+        return build(self.config(), "Its weights file", load_tensors(self._state["weights"]))
 
 
 def from_bytes(data: bytes) -> tuple[BiLM, Card, Statistics | None]:
-    """What `to_bytes` wrote.
+    """Read the biLM, card and statistics that `to_bytes` has serialized.
 
     Raises:
         ValueError: the bytes are damaged.
     """
     with reading("the", "serialized elmo component"):
         parts = Parts(data)
-        return parts.load(), parts.card, parts.statistics
+        return parts.load(), parts.card(), parts.statistics()
 
 
 class SavedWeights(Weights):
-    """The biLM of a saved elmo component; it comes without a head.
-
-    The file is read once, and is in memory from then on.
+    """The weights in a saved elmo component, without a head. The file is read once, and kept.
 
     Args:
-        path: the component's directory.
+        path: the directory of the component.
     """
 
     def config(self) -> BiLMConfig:
-        with self._reading():
-            return self._parts.config
+        return self._read(Parts.config)
 
     def load(self) -> BiLM:
-        with self._reading():
-            return self._parts.load()
+        return self._read(Parts.load)
 
     def card(self) -> Card:
-        with self._reading():
-            return self._parts.card
+        return self._read(Parts.card)
 
     def statistics(self) -> Statistics | None:
-        with self._reading():
-            return self._parts.statistics
+        return self._read(Parts.statistics)
 
     def files(self) -> list[Path]:
         return [self.path / "model"]
 
-    def _reading(self) -> AbstractContextManager[None]:
-        return reading("the elmo component", self.path / "model")
+    def _read(self, part: Callable[[Parts], Part]) -> Part:
+        with reading("the elmo component", self.path / "model"):
+            return part(self._parts)
 
     @cached_property
     def _parts(self) -> Parts:
-        """What is in the shim of a thinc model."""
+        # They are the state of the only shim in a thinc model.
         [nodes] = members(srsly.read_msgpack(self.path / "model"), shims=list)
         shims = [shim for node in nodes if isinstance(node, list) for shim in node]
         found = [shim for shim in shims if isinstance(shim, bytes) and shim]
@@ -119,8 +111,8 @@ class SavedWeights(Weights):
 
 
 def weights_in(path: Path) -> Weights | None:
-    """The biLM in the directory of a saved pipeline, of its component `elmo`, or in that of
-    an elmo component of any name; None without one."""
+    """The weights in the directory of a saved pipeline (its component `elmo`) or of a saved elmo
+    component with any name; None if there are none."""
     for component in (path, path / "elmo"):
         if (component / "model").is_file() and (component.parent / CONFIG_FILE).is_file():
             return SavedWeights(component)
@@ -128,10 +120,10 @@ def weights_in(path: Path) -> Weights | None:
 
 
 def installed_pipeline(name: str) -> Path | None:
-    """The directory of the pipeline in an installed package, which is not imported; None if there
-    is none of the name."""
-    with suppress(ImportError, ValueError):  # of modules that were made without a spec
-        spec = find_spec(name) if name.isidentifier() else None  # a dot imports what is before it
+    """The directory of the pipeline in an installed package, None if there is no such pipeline. The
+    package is not imported."""
+    with suppress(ImportError, ValueError):  # a module may have no spec
+        spec = find_spec(name) if name.isidentifier() else None  # a dot would import the parent
         for folder in (spec and spec.submodule_search_locations) or ():
             for file in Path(folder).glob(f"{name}-*/{CONFIG_FILE}"):
                 return file.parent

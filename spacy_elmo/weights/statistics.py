@@ -1,4 +1,4 @@
-"""Statistics of a biLM's layers and of the words it reads, for vectors that are compared."""
+"""Statistics of a biLM's layers and of words, for vectors that are compared."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from ..util.threads import threads_for
 from .layout import STATISTICS
 from .tensors import check_tensors
 
-MAX_BYTES = 2**28  # of the file
-MAX_TYPES = 20_000  # distinct words, the most frequent ones, that the whitening is fitted to
-MAX_WORDS = 200_000  # of the text that all layers are computed for
+MAX_BYTES = 2**28  # the size of the file
+MAX_TYPES = 20_000  # the whitening is fitted to so many distinct words, the most frequent ones
+MAX_WORDS = 200_000  # all layers are computed for so many words
 MIN_FREQUENCY = 1e-5  # rarer words are weighted like unseen ones
-MIN_VARIANCE = 1e-4  # of the largest; directions with less are left out of the whitening
+MIN_VARIANCE = 1e-4  # times the largest variance; the whitening leaves out directions with less
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Statistics of a biLM, stored as ``statistics.safetensors``.
+    """The statistics of a biLM, stored as ``statistics.safetensors``.
 
     Attributes:
         frequencies: the relative frequencies of V frequent words.
-        word_mean: ``(P,)`` mean of the token layer over distinct words.
-        whitening: ``(P, P)`` gives the token layer of distinct words, less its mean, the identity
-            as covariance.
-        mean: ``(L + 1, 2P)`` mean of each layer over running text.
-        std: ``(L + 1, 2P)`` standard deviation of each layer over running text.
+        word_mean: ``(P,)``, the mean token vector of distinct words.
+        whitening: ``(P, P)``, a matrix that turns the covariance of these vectors into the
+            identity.
+        mean: ``(L + 1, 2P)``, the mean of each layer over running text.
+        std: ``(L + 1, 2P)``, the standard deviation of each layer over running text.
     """
 
     frequencies: dict[str, float]
@@ -45,26 +45,23 @@ class Statistics:
     std: np.ndarray
 
     def whiten(self, vectors: np.ndarray) -> np.ndarray:
-        """Token vectors ``(n_words, P)``, whitened.
-
-        By PyTorch: NumPy's products have threads of their own, which cannot be limited here.
-        """
+        """Whiten token vectors ``(n_words, P)``, by PyTorch, whose threads can be limited."""
         words, whitening = map(torch.from_numpy, (vectors - self.word_mean, self.whitening))
         with threads_for(words.numel() * len(whitening)), torch.autocast("cpu", enabled=False):
             return (words @ whitening).numpy()
 
     def to_bytes(self) -> bytes:
-        """The safetensors format; the words are joined by line feeds, in UTF-8."""
+        """Serialize in the safetensors format. The words are joined by line feeds, in UTF-8."""
         text = np.frombuffer("\n".join(self.frequencies).encode("utf-8"), dtype=np.uint8)
         arrays = {"words": text, "whitening": self.whitening.astype("f2")}
         arrays["frequencies"] = np.array([*self.frequencies.values()], dtype="f4")
         arrays |= {name: getattr(self, name) for name in ("word_mean", "mean", "std")}
-        # It writes memory as it lies, whatever the strides.
+        # `save_arrays` ignores strides.
         return save_arrays({n: np.ascontiguousarray(a) for n, a in arrays.items()})
 
     @classmethod
     def read(cls, folder: Path, config: BiLMConfig) -> Statistics | None:
-        """The statistics in a directory, of a biLM of this shape; None if there are none.
+        """Read the statistics in a directory, None if there are none.
 
         Raises:
             ValueError: see `from_bytes`; or the file is far too large.
@@ -77,11 +74,14 @@ class Statistics:
 
     @classmethod
     def from_bytes(cls, data: bytes, config: BiLMConfig) -> Statistics:
-        """Read what `to_bytes` returned, of a biLM of this shape.
+        """Read statistics that `to_bytes` has serialized.
+
+        Args:
+            data: the bytes.
+            config: the biLM that they should belong to.
 
         Raises:
-            ValueError: something is missing, has the wrong shape or values, or belongs to a biLM
-                of another shape.
+            ValueError: an array is missing, or has a wrong shape or wrong values.
         """
         size, layers = config.projection_dim, (config.n_layers + 1, config.width)
         tensors = load_tensors(data)
@@ -100,24 +100,24 @@ class Statistics:
 
 @threads_for(0)
 def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics | None:
-    """The statistics of a biLM on a text; None if it has fewer than two distinct words.
+    """Compute the statistics of a biLM on a text, None if it has fewer than two distinct words.
 
-    Words are counted in all of it. Layers are computed for at most `MAX_WORDS` words, of sentences
-    spread evenly over it.
+    All words are counted. Layers are computed for at most `MAX_WORDS` words, in sentences that are
+    spread evenly over the text.
 
     Args:
         model: the biLM.
-        text: in its language, best some of what it was trained on. Some ten thousand words do.
+        text: some ten thousand words in its language, best from its training text.
     """
     counts = np.bincount(text.tokens, minlength=len(text.types))
-    counts[:2] = 0  # boundaries
+    counts[:2] = 0  # the boundaries
     if np.count_nonzero(counts) < 2:
         return None
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     frequent = [i for i in order if counts[i] > 1 and counts[i] >= MIN_FREQUENCY * counts.sum()]
     shares = (counts[frequent] / counts.sum()).astype("float32").tolist()
     frequencies = dict(zip([text.types[i] for i in frequent], shares, strict=True))
-    # Exact, as they are saved.
+    # Without autocast: they are saved.
     with model.evaluating(), torch.autocast(model.device.type, enabled=False):
         word_mean, whitening = _whitening(model, [text.types[i] for i in order[:MAX_TYPES]])
         mean, std = _moments(model, text)
@@ -125,7 +125,7 @@ def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics | None
 
 
 def _whitening(model: BiLM, types: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and whitening matrix (ZCA) of the token vectors of distinct words."""
+    """The mean and the whitening matrix (ZCA) of distinct words' token vectors."""
     parts = [model.encode(types[i : i + 1000]) for i in range(0, len(types), 1000)]
     vectors = torch.cat(parts).double().cpu()
     mean = vectors.mean(dim=0)
@@ -136,7 +136,7 @@ def _whitening(model: BiLM, types: list[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _moments(model: BiLM, text: IndexedSentences) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each layer, ``(L + 1, 2P)``."""
+    """The mean and the standard deviation of each layer, ``(L + 1, 2P)``."""
     step = max(1, -(-len(text.tokens) // MAX_WORDS))
     n_words, first, second = 0, torch.zeros(()), torch.zeros(())
     chosen = np.arange(0, len(text.lengths), step)

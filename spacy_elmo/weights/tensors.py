@@ -1,4 +1,4 @@
-"""Tensors in the safetensors format, checked before and after they are read, and biLMs of them."""
+"""Tensors in safetensors files, checked before and after they are read, and biLMs from them."""
 
 from __future__ import annotations
 
@@ -14,32 +14,39 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..util.files import reading, write_bytes
 
-DTYPES = {  # as the format names them
+DTYPES = {  # by their names in the format
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
     "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8,
     "U8": torch.uint8, "BOOL": torch.bool,
     "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2,
 }  # fmt: skip
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
-TOO_LARGE = 1e18  # its square still is a float32
+TOO_LARGE = 1e18  # its square is still a float32
 Tensors = Mapping[str, torch.Tensor]
-Read = Callable[[str], torch.Tensor]  # the values of one, by its name
+Read = Callable[[str], torch.Tensor]  # reads a tensor by its name
 
 
-def stored(path: Path) -> tuple[Tensors, Read]:
-    """The tensors of a safetensors file without their values, and a function that copies one.
+def open_tensors(path: Path, what: str = "the weights") -> tuple[Tensors, Read]:
+    """Open a safetensors file.
+
+    Args:
+        path: the file.
+        what: what it has, for errors.
+
+    Returns:
+        The tensors without values, and a function that reads one by its name.
 
     Raises:
         ValueError: it is missing or damaged.
     """
 
     def read(name: str) -> torch.Tensor:
-        # A map for each, so that what was copied does not stay in memory.
-        with reading("the weights", path), safe_open(path, "pt") as file:
+        # The file is mapped for each tensor, so that no other one stays in memory.
+        with reading(what, path), safe_open(path, "pt") as file:
             return file.get_tensor(name).clone()
 
     found = {}
-    with reading("the weights", path), safe_open(path, "pt") as file:
+    with reading(what, path), safe_open(path, "pt") as file:
         for name in file.keys():  # noqa: SIM118
             like = file.get_slice(name)
             if (dtype := DTYPES.get(like.get_dtype())) is None:
@@ -51,9 +58,17 @@ def stored(path: Path) -> tuple[Tensors, Read]:
 def check_shapes(
     expected: Tensors, source: str, found: Tensors, config: str = "its config"
 ) -> None:
-    """Raise a ValueError unless the tensors that were found in a source have the names and shapes
-    that a config requires, and are floating-point where it does, or integers of the same type. No
-    value is read."""
+    """Check the names, shapes and types of tensors; no value is read.
+
+    Args:
+        expected: the tensors that a config requires. Any floating type will do for theirs.
+        source: where the tensors come from, for errors.
+        found: the tensors.
+        config: what requires them, for errors.
+
+    Raises:
+        ValueError: a tensor is missing or unknown, or has another shape or type.
+    """
     missing, unknown = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     if missing or unknown:
         raise ValueError(
@@ -72,13 +87,12 @@ def check_shapes(
 def check_tensors(
     expected: Tensors, source: str, found: Tensors, read: Read | None = None
 ) -> dict[str, torch.Tensor]:
-    """Return tensors, floats in float32, if they fit and no value is far too large.
+    """Return tensors that fit, floats in float32.
 
     Args:
-        expected: the names, shapes and types.
-        source: where they come from, for errors.
-        found: the tensors, or these without values.
-        read: gives the values of one; it is not called unless all fit.
+        expected, source: see `check_shapes`.
+        found: the tensors; if there is `read`, they need no values.
+        read: reads a tensor; it is not called unless all tensors fit.
 
     Raises:
         ValueError: see `check_shapes`; or a value is not finite, or far too large.
@@ -87,8 +101,8 @@ def check_tensors(
     tensors = {}
     for name, like in expected.items():
         tensor = read(name) if read else found[name]
-        check_shapes({name: like}, source, {name: tensor})  # the file may be another one now
-        # The extremes are not finite if any value is not, and finding them takes no memory.
+        check_shapes({name: like}, source, {name: tensor})  # the file may have been replaced
+        # If a value is not finite, neither are the extremes, which take no memory to find.
         if tensor.numel() and not all(abs(each.item()) < TOO_LARGE for each in tensor.aminmax()):
             raise ValueError(f"{source}: tensor '{name}' is not finite, or far too large.")
         tensors[name] = tensor.float() if tensor.is_floating_point() else tensor
@@ -96,22 +110,21 @@ def check_tensors(
 
 
 def head_like(n_words: int, config: BiLMConfig) -> dict[str, torch.Tensor]:
-    """The head of a language model of V words, without values: ``weight`` ``(V, P)`` and ``bias``
-    ``(V,)``."""
+    """The head for V words, without values: ``weight`` ``(V, P)`` and ``bias`` ``(V,)``."""
     with torch.device("meta"):
         return {"weight": torch.empty(n_words, config.projection_dim), "bias": torch.empty(n_words)}
 
 
 def build(config: BiLMConfig, source: str, found: Tensors, read: Read | None = None) -> BiLM:
-    """A biLM of a config with given weights, in float32, in evaluation mode.
+    """Build a biLM from tensors, in float32, in evaluation mode.
 
     Args:
-        config: its shape, apart from whether there is a warm state, and from the lengths of its
-            dictionaries in bytes.
-        source, found, read: see `check_tensors`; by parameter name.
+        config: decides the shapes of all tensors but the dictionaries, and whether they are there,
+            but for the warm state.
+        source, found, read: see `check_tensors`. Names are those of parameters.
 
     Raises:
-        ValueError: a tensor does not fit, or has a value that is not finite, or far too large.
+        ValueError: see `check_tensors`.
     """
     with torch.device("meta"):
         model = BiLM(config)
@@ -126,16 +139,16 @@ def build(config: BiLMConfig, source: str, found: Tensors, read: Read | None = N
     with reading("the weights", source):
         model.load_state_dict(int8.join_gates(tensors) if config.int8 else tensors, assign=True)
         if config.int8:
-            int8.split_gates(model.state_dict())  # they are rounded
+            int8.split_gates(model.state_dict())  # an error if the gates are not rounded
     return model.eval()
 
 
-def stored_tensors(model: BiLM, half: bool = False) -> dict[str, torch.Tensor]:
-    """The tensors of a biLM as its file has them, see `compact`; weights of gates that are rounded
-    to int8 as numbers and scales.
+def stored(model: BiLM, half: bool = False) -> dict[str, torch.Tensor]:
+    """The tensors that the file of a biLM has, see `compact`. Gates in int8 are stored as integers
+    and scales.
 
     Raises:
-        ValueError: the config says that they are rounded, but they are not.
+        ValueError: the config says that gates are in int8, but they are not rounded.
     """
     state = model.state_dict()
     if not model.config.int8:
@@ -146,15 +159,15 @@ def stored_tensors(model: BiLM, half: bool = False) -> dict[str, torch.Tensor]:
 
 
 def compact(tensors: Tensors, half: bool = False) -> dict[str, torch.Tensor]:
-    """The tensors on the CPU, in half precision where that is exact.
+    """Move tensors to the CPU, floats in half precision where that is exact.
 
     Args:
-        tensors: by name; integers stay the same.
-        half: round all others to half precision.
+        tensors: the tensors by name.
+        half: round all floats to half precision.
     """
     found: dict[str, torch.Tensor] = {}
-    for name, stored in tensors.items():
-        tensor = stored.detach().cpu()
+    for name, original in tensors.items():
+        tensor = original.detach().cpu()
         rounded = tensor.half() if tensor.is_floating_point() else tensor
         is_wanted = half or torch.equal(rounded.to(tensor.dtype), tensor)
         found[name] = (rounded if is_wanted else tensor).contiguous()
@@ -162,10 +175,10 @@ def compact(tensors: Tensors, half: bool = False) -> dict[str, torch.Tensor]:
 
 
 def write_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None = None) -> None:
-    """Write a safetensors file, whole or not at all, with the permissions any new file gets.
+    """Write a safetensors file, whole or not at all.
 
     Raises:
-        OSError: it cannot be written, as where the disk is full.
+        OSError: the file cannot be written, for example because the disk is full.
     """
-    # `save_file` makes it readable for its owner alone, and hides the system's error.
+    # `save_file` hides the system's error, and makes files that only their owner can read.
     write_bytes(path, save_tensors({n: t.contiguous() for n, t in tensors.items()}, metadata))

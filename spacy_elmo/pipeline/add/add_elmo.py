@@ -9,13 +9,13 @@ from spacy.language import DEFAULT_CONFIG
 from spacy.util import copy_config, get_sourced_components, load_model_from_config
 from thinc.api import Config
 
-from ...weights.find import Setting, as_setting, find_weights
+from ...weights.find import WeightsLike, find_weights, to_config
 from . import blocks, recipes
 from .blocks import Block, Path, Place, find_elmo, get_block, kind_of, listened_to
 
 BATCH_SIZE = 128  # Docs, whose layers are in memory together; spaCy's default is 1000
 
-Weights = Setting | None
+Weights = WeightsLike | None
 Note = Callable[[str], None]
 
 
@@ -112,7 +112,7 @@ def set_bilm(new: Block, sourced: Block, weights: Weights, frozen: bool | None, 
     model = new["components"][name]["model"]
     if weights is not None:
         width = find_weights(weights).config().width
-        changes |= {"weights": as_setting(weights), "width": model["width"] and width}
+        changes |= {"weights": to_config(weights), "width": model["width"] and width}
     if frozen is not None and model["frozen"] != frozen:
         rate = 1.0 if frozen else recipes.FINE_TUNING_RATE
         changes |= {"frozen": frozen, "learn_rate_factor": rate}

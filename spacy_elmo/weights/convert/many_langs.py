@@ -1,12 +1,12 @@
-"""The layout of ELMoForManyLangs (Che et al. 2018), read to be converted.
+"""Reads biLMs of ELMoForManyLangs (Che et al. 2018).
 
-A directory has ``config.json``, which names another file with the network's sizes, the dictionaries
-``char.dic`` and ``word.dic``, and two pickled state dicts, ``token_embedder.pkl`` and
-``encoder.pkl``. PyTorch reads these with ``weights_only``, which runs no code of theirs.
+A directory has ``config.json``, which names another file with the sizes of the network, the
+dictionaries ``char.dic`` and ``word.dic``, and two pickled state dicts, ``token_embedder.pkl`` and
+``encoder.pkl``. PyTorch reads these with ``weights_only``, which runs no code in them.
 
-Its network is ELMo's but for the token encoder (see `CharWordCNN`) and the forget gate, to which
-nothing is added. Its own implementation carries the LSTM state from batch to batch; ours starts
-each sentence from zero, as its first batch does.
+The network is ELMo's, except for the token encoder (see `CharWordCNN`) and the forget gate, to
+which nothing is added. The original implementation carries the LSTM state from batch to batch; ours
+starts each sentence from zero, as its first batch does.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ LSTM = {
     "bias": "state_linearity.bias",
     "weight_hr": "state_projection.weight",
 }
-SPACE = "\u3000"  # the token of a line that has only an id: it was stripped
-# The sizes of all published models: their config.json names a file that came with the package.
+SPACE = "\u3000"  # the entry in a line with only an id, where it was stripped
+# The sizes of all published models, whose config.json names a file in the original package.
 SIZES = Path(__file__).with_name("cnn_50_100_512_4096_sample.json")
 
 
 def is_many_langs(path: Path) -> bool:
-    """Tell whether a directory has files of this layout, not necessarily all of them."""
+    """Tell if a directory has two of these files or more."""
     return sum((path / name).is_file() for name in (ENCODER, EMBEDDER, CHARACTERS, WORDS)) > 1
 
 
 def load(path: Path) -> BiLM:
-    """The biLM in a directory, in float32, in evaluation mode.
+    """Load the biLM in a directory, in float32, in evaluation mode.
 
     Raises:
         ValueError: a file is missing or damaged, or the biLM cannot be converted.
@@ -59,8 +59,8 @@ def load(path: Path) -> BiLM:
 
 
 def read_config(path: Path) -> BiLMConfig:
-    """The shape of the biLM in a directory."""
-    # Often a path, of either kind, of the machine that trained it: only files here are read.
+    """Read the config of the biLM in a directory."""
+    # It is often a path on the machine of the training, with either kind of slashes.
     name = PureWindowsPath(str(read_json(path / CONFIG).get("config_path") or SIZES.name)).name
     file = SIZES if name == SIZES.name and not (path / name).exists() else path / name
     data = read_json(file)
@@ -86,12 +86,12 @@ def read_config(path: Path) -> BiLMConfig:
 
 
 def read_tensors(file: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a pickled state dict; no code in it is run."""
+    """Read a pickled state dict, without running code in it."""
     with reading("the weights", file):
         found = torch.load(file, map_location="cpu", weights_only=True)
         members(found)
         for key, tensor in found.items():
-            # A small file may claim a tensor of any size, or one without values.
+            # A small file may claim a huge tensor, or one without values.
             is_tensor = isinstance(tensor, torch.Tensor) and not tensor.is_meta
             if not is_tensor or tensor.untyped_storage().nbytes() < tensor.nbytes:
                 raise ValueError(f"'{key}' is no tensor of numbers that the file contains")
@@ -99,14 +99,14 @@ def read_tensors(file: Path) -> dict[str, torch.Tensor]:
 
 
 def read_entries(file: Path) -> list[str]:
-    """A dictionary's entries, in the order of their ids.
+    """Read the entries of a dictionary, in the order of their ids.
 
     Raises:
         ValueError: the file is damaged, or its ids are not 0, 1, 2, …
     """
     entries: dict[str, int] = {}
     with reading("the dictionary", file):
-        # As its own implementation reads it: str.strip also takes characters of other scripts.
+        # As the original implementation reads it: `strip` removes other scripts' spaces, too.
         for line in filter(str.strip, file.read_text("utf-8").split("\n")):
             *entry, number = line.strip().split("\t")
             entries[entry[0] if entry else SPACE] = int(number)
@@ -118,10 +118,10 @@ def read_entries(file: Path) -> list[str]:
 def to_parameters(
     config: BiLMConfig, embedder: dict[str, torch.Tensor], encoder: dict[str, torch.Tensor]
 ) -> dict[str, torch.Tensor]:
-    """The parameters of a `BiLM`, and what is none of them, which `build` refuses.
+    """The tensors of a state dict by their names in a `BiLM`; `build` refuses unknown ones.
 
     Args:
-        config: the shape of the biLM.
+        config: the config of the biLM.
         embedder, encoder: the two state dicts.
     """
     found = {}
@@ -131,7 +131,7 @@ def to_parameters(
             highway = f"char_cnn.highways.{layer.rpartition('.')[2]}"
             transform, carry = tensor.chunk(2)
             found[f"{highway}.transform.{kind}"] = transform
-            found[f"{highway}.carry.{kind}"] = -carry  # its gate is of what passes unchanged
+            found[f"{highway}.carry.{kind}"] = -carry  # its gate is for what passes unchanged
         else:
             found[f"char_cnn.{EMBEDDINGS.get(layer, layer)}.{kind}"] = tensor
     for k in range(config.n_layers):

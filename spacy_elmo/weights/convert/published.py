@@ -1,8 +1,8 @@
-"""Published weights, an ``options.json`` and an HDF5 file: in and out.
+"""Reads and writes published weights, an ``options.json`` and an HDF5 file.
 
-The options are a biLM's config under other names. The datasets are a
-TensorFlow model's variables: inputs times weights, gates in the order i, j, f, o. The +1 of the
-forget gate is in neither of the two.
+The options are a biLM's config under other names. The datasets are the variables of a TensorFlow
+model, which multiplies inputs by weights and has its gates in the order i, j, f, o. Neither format
+includes the 1 that is added to the forget gate.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from ..tensors import Tensors, check_shapes, check_tensors, head_like
 
 OPTIONS, MODEL = "options.json", "model.hdf5"
 HDF5 = (".hdf5", ".h5")
-SPECIALS = ("<S>", "</S>", "<UNK>")  # are the first words of our vocabularies
-MAX_RATIO = 1100  # deflate packs no better
+SPECIALS = ("<S>", "</S>", "<UNK>")  # the first words of our vocabularies
+MAX_RATIO = 1100  # deflate does not compress better
 LSTM = ("dim", "projection_dim", "n_layers", "use_skip_connections", "cell_clip", "proj_clip")
 CHAR_CNN = ("activation", "filters", "n_highway", "max_characters_per_token")
-OURS = ("initial_state", "unicode_normalization", "lower_capitals")  # others ignore their block
+OURS = ("initial_state", "unicode_normalization", "lower_capitals")  # other tools ignore this block
 CELL = "RNN_{}/RNN/MultiRNNCell/Cell{}/LSTMCell"
-# The name of each dataset, and the tensors that, transposed, are its rows.
+# The name of each dataset, and the tensors that are its rows once they are transposed.
 Expected = Iterable[tuple[str, list[torch.Tensor]]]
 
 
 def to_options(config: BiLMConfig) -> dict[str, Any]:
-    """A config in the layout of a published ``options.json``.
+    """Write a config as a published ``options.json``.
 
     Raises:
-        ValueError: there is no char-CNN.
+        ValueError: the biLM has no char-CNN.
     """
     if config.token_encoder != "char_cnn":
         raise ValueError(
@@ -62,7 +62,7 @@ def to_options(config: BiLMConfig) -> dict[str, Any]:
 
 
 def from_options(options: Mapping[str, Any]) -> BiLMConfig:
-    """Read a published ``options.json``, training or inference form, or one of `to_options`.
+    """Read a published ``options.json``, as it is for training or for inference.
 
     Raises:
         ValueError: the model is not a char-CNN biLM, or a setting is missing or wrong.
@@ -76,7 +76,7 @@ def from_options(options: Mapping[str, Any]) -> BiLMConfig:
     if not all(isinstance(block, Mapping) for block in (lstm, cnn, ours)):
         raise ValueError("options.json: 'lstm', 'char_cnn' and 'spacy_elmo' must be objects.")
     found = {**lstm, **{name: value for name, value in cnn.items() if value is not None}, **ours}
-    # The published models were trained with a state that was carried from sentence to sentence.
+    # The published models were trained with a state that is carried from sentence to sentence.
     given = {"activation": None, "use_skip_connections": False, "initial_state": "warm"}
     given |= {name: found[name] for name in (*LSTM, *CHAR_CNN, *OURS) if name in found}
     [embedding] = members({"embedding": cnn.get("embedding") or {}}, embedding=dict)
@@ -84,7 +84,7 @@ def from_options(options: Mapping[str, Any]) -> BiLMConfig:
 
 
 def datasets_of(model: BiLM) -> Expected:
-    """The datasets of an encoder."""
+    """The datasets of a biLM."""
     cnn: Any = model.char_cnn
     yield "char_embed", [cnn.embedding.weight.T]
     for i, convolution in enumerate(cnn.convolutions):
@@ -107,13 +107,13 @@ def datasets_of(model: BiLM) -> Expected:
 
 
 def softmax_of(head: Tensors) -> Expected:
-    """The datasets of a language model's head; none of an empty one."""
+    """The datasets of a head, none if it is empty."""
     return [("softmax/W", [head["weight"].T]), ("softmax/b", [head["bias"]])] if head else []
 
 
 def identities(config: BiLMConfig) -> dict[str, np.ndarray]:
-    """Projections that do nothing: the reference implementation needs them in a file where the
-    sizes agree already, others ignore them."""
+    """Projections that do nothing, where sizes agree without one. The reference implementation
+    needs them in a file; others ignore them."""
     P, cells = config.projection_dim, product(range(2), range(config.n_layers))
     cnn = {"CNN_proj/W_proj": np.eye(P, dtype="f4"), "CNN_proj/b_proj": np.zeros(P, "f4")}
     lstm = {f"{CELL.format(d, k)}/W_P_0": np.eye(P, dtype="f4") for d, k in cells}
@@ -121,12 +121,12 @@ def identities(config: BiLMConfig) -> dict[str, np.ndarray]:
 
 
 def as_dataset(parts: list[torch.Tensor]) -> torch.Tensor:
-    """The dataset that tensors are the rows of, transposed."""
+    """The dataset of some tensors: they are transposed, and are its rows."""
     return torch.cat([part.permute(*reversed(range(part.ndim))) for part in parts])
 
 
 def swap_gates(name: str, array: np.ndarray) -> np.ndarray:
-    """A dataset with its gates, if it has any, i, j, f, o as i, f, g (= j), o; and back."""
+    """Change the gates of a dataset, if any, from i, j, f, o to i, f, g (= j), o, or back."""
     if not name.endswith(("/W_0", "/B")):
         return array
     i, j, f, o = np.split(array, 4, axis=-1)
@@ -135,13 +135,13 @@ def swap_gates(name: str, array: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def open_datasets(file: Path) -> Iterator[dict[str, Any]]:
-    """The datasets that are in an HDF5 file, by name.
+    """Open an HDF5 file, and yield its datasets by name.
 
-    No link is followed, nothing in another file is opened, and a dataset that claims more values
-    than its bytes can hold is passed over.
+    Links, data in other files, and datasets that claim more values than their bytes can hold are
+    left out.
 
     Raises:
-        ValueError: the file is damaged, as what is read of it may show only then.
+        ValueError: the file is damaged, which may show only when a dataset is read.
     """
     h5py, datasets = import_extra("h5py", "hdf5", "HDF5 needs h5py", str(file)), {}
 
@@ -160,12 +160,18 @@ def open_datasets(file: Path) -> Iterator[dict[str, Any]]:
 def check_datasets(
     datasets: Mapping[str, Any], parts: Expected, config: BiLMConfig, source: str, files: str
 ) -> None:
-    """Raise a ValueError unless there are the expected datasets, in their shapes, and none of a
-    larger model, of which a part would load and compute something else. None is read, but what may
-    be `identities`.
+    """Check the names and shapes of datasets; no values are read, except those of `identities`.
 
     Args:
-        source, files: where they are, and what says which are expected, for the error.
+        datasets: the datasets in a file.
+        parts: the datasets that are expected.
+        config: the config of the biLM.
+        source: the file, for errors.
+        files: the files that say what is expected, for errors.
+
+    Raises:
+        ValueError: a dataset is missing or has another shape; or one belongs to a larger model, a
+            part of which would load and compute something else.
     """
     expected = {name: as_dataset(tensors) for name, tensors in parts}
     known = {}
@@ -182,7 +188,7 @@ def check_datasets(
 
 
 def read_datasets(datasets: Mapping[str, Any], expected: Expected) -> None:
-    """Read datasets, one at a time, into float32 tensors; values too large become infinite."""
+    """Read datasets into float32 tensors, one at a time. Values that are too large become inf."""
     with torch.no_grad(), np.errstate(over="ignore"):
         for name, parts in expected:
             array = swap_gates(name, np.array(datasets[name], dtype=np.float32))
@@ -191,7 +197,7 @@ def read_datasets(datasets: Mapping[str, Any], expected: Expected) -> None:
 
 
 def find_hdf5(folder: Path) -> Path:
-    """The HDF5 file beside an ``options.json``; a ValueError unless it is clear which one it is."""
+    """Find the HDF5 file beside an ``options.json``; raise a ValueError if it is not clear."""
     found = sorted(file for file in folder.iterdir() if file.suffix in HDF5 and file.is_file())
     found = [file for file in found if file.name == MODEL] or found
     if len(found) != 1:
@@ -205,18 +211,18 @@ def find_hdf5(folder: Path) -> Path:
 def read_published(
     options: Path, hdf5: Path, vocab: Path | None
 ) -> tuple[BiLM, list[str] | None, dict[str, torch.Tensor]]:
-    """A published biLM, in float32, in evaluation mode, with its language model's head.
+    """Read a published biLM in float32, in evaluation mode, with its head.
 
     Args:
-        options, hdf5: its files.
-        vocab: of the V words of the head, in their order there; None if they are unknown.
+        options, hdf5: the two files.
+        vocab: a file with the V words of the head in its order; None if they are unknown.
 
     Returns:
-        The biLM; the words, the special ones first wherever they were, None without
-        a head; the head, ``weight`` ``(V, P)`` and ``bias`` ``(V,)``, if there are words.
+        The biLM; the words, the special ones first, or None without a head; the head, ``weight``
+        ``(V, P)`` and ``bias`` ``(V,)``, empty without words.
 
     Raises:
-        ValueError: something is missing, damaged, or does not fit the options or the words.
+        ValueError: something is missing or damaged, or does not fit the options or the words.
     """
     data, words = read_json(options), [] if vocab is None else read_words(vocab)
     with reading("the biLM's config", options):
@@ -245,14 +251,12 @@ def read_published(
 
 
 def write_published(model: BiLM, path: Path, head: Tensors | None = None) -> None:
-    """Write ``options.json`` and ``model.hdf5`` into a directory that exists.
-
-    The published layout has no warm state: it is left out.
+    """Write ``options.json`` and ``model.hdf5``, which has no warm state, into a directory.
 
     Args:
         model: a biLM.
-        path: where to.
-        head: of the language model, ``weight`` ``(V, P)`` and ``bias`` ``(V,)``.
+        path: a directory that exists.
+        head: ``weight`` ``(V, P)`` and ``bias`` ``(V,)``.
     """
     h5py = import_extra("h5py", "hdf5", "HDF5 needs h5py", str(path / MODEL))
     options, in_memory = to_options(model.config), BytesIO()  # HDF5 crashes where the disk is full

@@ -1,4 +1,4 @@
-"""A biLM in any format, read to be written in ours or in the published one."""
+"""Reads a biLM in any format, and writes it in ours or in the published one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from ...bilm.model import BiLM
 from ...util.files import read_json, reading, write_bytes
-from ..find import find_weights, name_first
+from ..find import find_name, find_weights
 from ..layout import CONFIG, HEAD, STATISTICS, VOCAB, WEIGHTS, Card
 from ..native import Weights, save_bilm
 from ..statistics import Statistics
@@ -19,21 +19,21 @@ from ..tensors import Tensors, compact, write_tensors
 from . import many_langs
 from .published import HDF5, OPTIONS, find_hdf5, read_published, write_published
 
-MAX_RATIO = 100  # of a zip: numbers pack three times at most, texts ten times
+MAX_RATIO = 100  # at which a zip may unpack: numbers reach three, texts ten
 
 
 @dataclass
 class Source:
-    """A biLM with all that belongs to it.
+    """A biLM with everything that belongs to it.
 
     Attributes:
-        layout: it was read from, ``"native"``, ``"published"`` or ``"many_langs"``.
+        layout: the format of its files, ``"native"``, ``"published"`` or ``"many_langs"``.
         model: the biLM.
-        words: the V words of its head; None without a head, empty if they are unknown, so that the
-            head is left out.
+        words: the V words of the head. None if there is no head; empty if its words are unknown,
+            and the head is left out.
         head: ``weight`` ``(V, P)`` and ``bias`` ``(V,)``; empty without words.
-        card: its card.
-        statistics: of its layers and words, None if there are none.
+        card: the card.
+        statistics: the statistics, or None.
     """
 
     layout: str
@@ -44,12 +44,12 @@ class Source:
     statistics: Statistics | None = None
 
     def lacks_warm_state(self) -> bool:
-        """Tell whether it needs a warm state that is not stored."""
+        """Tell if the biLM needs a warm state and has none."""
         return self.model.config.initial_state == "warm" and self.model.warm_h is None
 
     def compute_warm_state(self, sentences: Sequence[Sequence[str]] | None = None) -> None:
-        """Compute the warm state, from the package's passage if there are no sentences; the
-        statistics, which are those of another, are dropped."""
+        """Compute the warm state, from the package's passage if no sentences are given. Statistics
+        are dropped, for they belong to another state."""
         self.model.warm_h, self.model.warm_c = self.model.compute_warm_state(sentences)
         self.statistics = None
 
@@ -57,7 +57,7 @@ class Source:
         """Write everything into a directory that exists.
 
         Args:
-            path: where to.
+            path: the directory.
             layout: ``"native"`` or ``"published"``.
             half: store the weights in half precision (native layout only).
         """
@@ -75,11 +75,12 @@ class Source:
 
 
 def read_source(given: Sequence[str | Path], vocab: Path | None = None) -> Source:
-    """A biLM in any format.
+    """Read a biLM in any format.
 
     Args:
-        given: the name of weights, or a directory or a zip, see `find_weights`; or two files.
-        vocab: the words of a published head, if they are in another file.
+        given: a name or a directory, see `find_weights`; a directory in another format, or a zip;
+            or two files.
+        vocab: a file with the words of a published head, if it is not beside the head.
 
     Raises:
         ValueError: there is no biLM, or it is damaged.
@@ -90,14 +91,14 @@ def read_source(given: Sequence[str | Path], vocab: Path | None = None) -> Sourc
             raise ValueError(f"{list(map(str, given))} are no {OPTIONS} and HDF5 file.")
         return Source("published", *read_published(options, hdf5[0], vocab))
     path = Path(given[0])
-    if (found := name_first(given[0])) is not None:
+    if (found := find_name(given[0])) is not None:
         return _read_native(find_weights(found))
     if path.is_file() and path.suffix not in (".json", *HDF5):
         with TemporaryDirectory() as folder:
             try:
                 with reading("the zip", path):
                     return read_source([unzip(path, Path(folder))], vocab)
-            except ValueError as error:  # the folder is gone when it is read
+            except ValueError as error:  # the folder is gone when the user reads this
                 text = str(error).replace(f"{folder}{os.sep}", "").replace(folder, str(path))
                 raise ValueError(text) from error
     if many_langs.is_many_langs(path):
@@ -113,15 +114,19 @@ def _read_native(weights: Weights) -> Source:
 
 
 def unzip(path: Path, folder: Path) -> Path:
-    """Unpack the biLM in a zip; a name in it that leads out of the folder is changed to one inside.
+    """Unpack the biLM in a zip. Names that lead out of the folder are changed to names inside.
+
+    Args:
+        path: the zip.
+        folder: the folder to unpack to.
 
     Returns:
-        The only folder in it that has a biLM.
+        The only folder in the zip that has a biLM.
 
     Raises:
-        ValueError: it has several or no such folders, or would unpack to far more than weights do;
-            nothing is unpacked then.
-        zipfile.BadZipFile: it is no zip, or is damaged.
+        ValueError: several or no folders have a biLM, or the zip would unpack to far more than
+            weights do; nothing is unpacked.
+        zipfile.BadZipFile: the file is no zip, or is damaged.
     """
     with zipfile.ZipFile(path) as archive:
         files = [each for each in archive.infolist() if not each.is_dir()]
@@ -130,7 +135,7 @@ def unzip(path: Path, folder: Path) -> Path:
         if len(found) != 1:
             raise ValueError(f"it has {len(found)} folders with {OPTIONS} or {CONFIG}, not one")
         files = [each for each, name in zip(files, names, strict=True) if name.parent in found]
-        # Python's library unpacks no more of a file than the size that is named here.
+        # Python's library unpacks no more of a file than this size.
         size, most = sum(each.file_size for each in files), MAX_RATIO * path.stat().st_size
         if size > most:
             raise ValueError(
@@ -143,13 +148,13 @@ def unzip(path: Path, folder: Path) -> Path:
 
 
 def _read_folder(folder: Path, vocab: Path | None) -> Source:
-    """Published weights, with what lies beside them."""
+    """Read published weights, with the files beside them."""
     beside = folder / VOCAB, folder / f"{VOCAB}.gz"
     vocab = vocab or next(filter(Path.is_file, beside), None)
     published = read_published(folder / OPTIONS, find_hdf5(folder), vocab)
     source = Source("published", *published, Card.read(folder))
     if "spacy_elmo" in read_json(folder / OPTIONS):  # written by `elmo convert`
         source.statistics = Statistics.read(folder, source.model.config)
-    elif source.card.meta:  # with keys of another project
+    elif source.card.meta:  # the file of another project, with other keys
         source.card.meta = {"published": source.card.meta}
     return source
