@@ -127,19 +127,18 @@ def fit_unknown(
     vocab = Vocabulary(vocab.words[:n_words])
     weight, bias = head.weight.detach()[:n_words], head.bias.detach()[:n_words]
     row = torch.cat([weight[UNKNOWN], bias[UNKNOWN, None] + 1.0]).requires_grad_(True)
-    corpus = TrainingCorpus(
-        Shards(shards),
-        vocab,
-        model.char_cnn.to_ids,
-        replace(config.corpus, buffer_words=1_000_000),
-        TrainingSettings(batch_words=1024, seed=1),
+    settings = replace(
+        config,
+        corpus=replace(config.corpus, buffer_words=1_000_000),
+        training=TrainingSettings(batch_words=1024, seed=1),
     )
+    corpus = TrainingCorpus(Shards(shards), vocab, model.char_cnn.to_ids, settings)
     optimizer = torch.optim.Adam([row], lr=0.02)
     batches = corpus.batches(CorpusPosition())
     for step in range(steps):
         optimizer.param_groups[0]["lr"] = 0.02 * (1 - step / steps)
         with torch.no_grad():
-            read = hidden_states(model, next(batches)[0][0])
+            read = hidden_states(model, next(batches)[0].shares[0])
             hidden = torch.cat([read.hidden_f, read.hidden_b])
             targets = torch.cat([read.targets_f, read.targets_b])
             logits = F.linear(hidden, weight, bias)

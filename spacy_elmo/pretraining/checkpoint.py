@@ -1,4 +1,4 @@
-"""The state of a run, all that its steps change; on disk it is a checkpoint."""
+"""The state of a run: what its steps change, saved as a checkpoint."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from ..lm.softmax import LogUniformSampler, SoftmaxHead
 from ..util.files import members, reading
 from ..util.settings import Settings, at_least
 from ..weights.layout import Card
-from ..weights.tensors import check_tensors, write_tensors
+from ..weights.tensors import check_tensors, open_tensors, write_tensors
 from .config import PretrainConfig
 from .corpus import CorpusPosition
 from .distributed import ProcessGroup
 from .loss import BiLMLoss
 
 CHECKPOINT = "checkpoint.safetensors"
-WORDS_OF_THREAD = 512  # of a batch, at least: each thread has gradients of its own
+WORDS_OF_THREAD = 512  # fewer words do not pay for a thread, which has gradients of its own
 
 
 @dataclass
 class Progress(Settings):
-    """How far a run has come: the numbers of its state.
+    """How far a run has come.
 
     Attributes:
-        step: optimizer steps taken; the random numbers of a step follow from it.
-        position: the next batch of the corpus.
-        words: words trained on, without boundaries.
-        seconds: time spent in training and evaluation.
-        best: lowest mean perplexity on the dev text so far; None before the first evaluation.
-        fingerprints: of the texts, to which alone ``position`` and ``best`` apply.
-        epoch_steps: how many steps an epoch has, at most.
-        head_first: the first steps, in which the biLM is frozen and only the head is trained.
-        final_words: of the dev text that the finished models are evaluated on; 0: all.
-        card: name, language, licence and sources of the biLM, see `weights.layout.Card`.
-        is_finished: the run has come to its end.
+        step: the number of optimizer steps taken.
+        position: the next batch of the training text.
+        words: the number of words trained on, without boundaries.
+        seconds: the time spent on training and evaluation.
+        best: the lowest mean perplexity on the dev text; None before the first evaluation.
+        fingerprints: the fingerprints of the two texts, to which ``position`` and ``best`` belong.
+        epoch_steps: the number of steps in an epoch, or a few more.
+        head_first: the number of first steps that train the head alone.
+        final_words: the number of words that the finished models are evaluated on; 0 for all.
+        card: the card of the biLM, see `weights.layout.Card`.
+        is_finished: whether the run has come to its end.
     """
 
     title = "Progress:"
@@ -59,16 +59,19 @@ class Progress(Settings):
 
 
 class State:
-    """The state of a run, at first its biLM and its head at random initialization.
+    """What the steps of a run change, to begin with a biLM and a head at random initialization.
 
     Args:
-        config: all settings, with the model's shape.
-        n_words: size of the vocabulary.
-        group: the processes that train; None for this one on the CPU.
+        config: the settings of the run, with [model].
+        n_words: the size of the vocabulary.
+        group: the processes that train; None for this one, on the CPU.
         progress: how far the run has come.
-        teacher_size: of a teacher's vectors; 0 without a teacher.
-        n_threads: among which each batch is divided, if there is one process; None for as many as
-            PyTorch has, and as the batches are large enough for.
+        teacher_size: the size of the teacher's vectors; 0 without a teacher.
+        n_threads: the number of threads that share a batch, if there is one process on a CPU; None
+            for as many as PyTorch has, with `WORDS_OF_THREAD` words or more for each.
+
+    Attributes:
+        modules: the loss for each thread; all have the same parameters in memory.
     """
 
     def __init__(
@@ -82,16 +85,16 @@ class State:
     ):
         shape, settings = config.model, config.training
         assert shape is not None
-        self.settings, self.progress = settings, progress or Progress()
+        self.progress = progress or Progress()
         self.group = group or ProcessGroup(torch.device("cpu"))
         device = self.group.device
         torch.manual_seed(settings.seed)
         self.model = BiLM(shape, settings.dropout).train()
         self.head = SoftmaxHead(n_words, shape.projection_dim)
         self.sampler: LogUniformSampler | None = None
-        student: nn.Linear | None = None
         if config.softmax.kind == "sampled":
             self.sampler = LogUniformSampler(n_words, config.softmax.n_candidates).to(device)
+        student: nn.Linear | None = None
         if teacher_size:
             student = nn.Linear((shape.n_layers + 1) * shape.width, teacher_size)
         teacher = (student, settings.teacher_weight)
@@ -102,39 +105,24 @@ class State:
             alone = device.type == "cpu" and self.group.world_size == 1
             most = settings.batch_words // WORDS_OF_THREAD if alone else 1
             n_threads = max(1, min(torch.get_num_threads(), most))
-        self.n_threads = n_threads
-        self._module: nn.Module = self.loss
-        self._replicas: list[BiLMLoss] = []
-        self._trains_bilm: bool | None = None
+        self.modules = [self.loss, *(self.loss.replica() for _ in range(1, n_threads))]
 
     def shares(self) -> list[tuple[int, int]]:
-        """The shares of a batch that are read here, one for each thread; see `train_step`."""
-        first, n = self.group.rank * self.n_threads, self.group.world_size * self.n_threads
-        return [(first + i, n) for i in range(self.n_threads)]
-
-    def modules_of_threads(self) -> tuple[nn.Module, list[BiLMLoss]]:
-        """The loss as a module, of which the ranks average the gradients, and a replica for each
-        further thread; with the biLM frozen in the steps in which only the head is trained."""
-        trains_bilm = self.progress.step >= self.progress.head_first
-        if trains_bilm != self._trains_bilm:
-            self._trains_bilm = trains_bilm
-            self.model.requires_grad_(trains_bilm)
-            self._module = self.group.wrap(self.loss)
-            self._replicas = [self.loss.replica() for _ in range(1, self.n_threads)]
-        return self._module, self._replicas
+        """The shares of a batch that this process reads, see `TrainingCorpus.batches`."""
+        n_threads = len(self.modules)
+        first, n = self.group.rank * n_threads, self.group.world_size * n_threads
+        return [(first + i, n) for i in range(n_threads)]
 
     def is_finite(self) -> bool:
         """Tell if no weight is infinite or NaN."""
         return all(bool(parameter.isfinite().all()) for parameter in self.parameters)
-
-    # The checkpoint
 
     def save(self, path: Path, config: PretrainConfig) -> None:
         """Write a checkpoint, whole or not at all.
 
         Args:
             path: the file.
-            config: the run's settings, compared on resuming.
+            config: the settings of the run, which are compared when it resumes.
         """
         tensors = self.loss.state_dict()
         for number, moments in self.optimizer.state_dict()["state"].items():
@@ -144,31 +132,30 @@ class State:
         write_tensors(tensors, path, metadata)
 
     def load(self, path: Path) -> None:
-        """Load the tensors of a checkpoint; its progress is that of `read_checkpoint`.
+        """Load the tensors of a checkpoint; `read_checkpoint` reads its progress.
 
         Raises:
             ValueError: the checkpoint cannot be read, or its tensors have other names or shapes.
         """
-        device = str(self.group.device)
-        with reading("the checkpoint", path), safe_open(path, "pt", device=device) as file:
-            # Copies: the file is memory-mapped, and will be replaced.
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-        adam = {name: tensors.pop(name) for name in [*tensors] if name.startswith("optimizer.")}
-        check_tensors(self.loss.state_dict(), f"The checkpoint {path}", tensors)
-        self.loss.load_state_dict(tensors)
-        states = {}
+        expected, moments = self.loss.state_dict(), ("exp_avg", "exp_avg_sq")
+        found, read = open_tensors(path, "the checkpoint")
+        trained = []  # no parameter that has been frozen so far
         for number, parameter in enumerate(self.parameters):
-            expected = {"step": torch.tensor(0.0), "exp_avg": parameter, "exp_avg_sq": parameter}
-            keys = {key: f"optimizer.{number}.{key}" for key in expected}
-            found = {key: adam[name] for key, name in keys.items() if name in adam}
-            if found:  # none for a parameter that has been frozen so far
-                check_tensors(expected, f"The checkpoint {path}, optimizer.{number}", found)
-                states[number] = found
+            if any(name.startswith(f"optimizer.{number}.") for name in found):
+                trained.append(number)
+                expected |= {f"optimizer.{number}.{key}": parameter for key in moments}
+                expected[f"optimizer.{number}.step"] = torch.tensor(0.0)
+        tensors = check_tensors(expected, f"The checkpoint {path}", found, read)
+        states = {
+            number: {key: tensors.pop(f"optimizer.{number}.{key}") for key in ("step", *moments)}
+            for number in trained
+        }
+        self.loss.load_state_dict(tensors)
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": states})
 
 
 def read_checkpoint(path: Path) -> tuple[Progress, PretrainConfig]:
-    """A checkpoint's progress and config.
+    """The progress and the config in a checkpoint.
 
     Raises:
         ValueError: there is no checkpoint, or it cannot be read.

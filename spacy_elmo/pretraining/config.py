@@ -1,4 +1,4 @@
-"""The training config: sections of settings, each checked as it is made; a config as spaCy's."""
+"""The training config: a spaCy config, whose sections check their settings."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..util.settings import Settings, above_zero, at_least, below_one, in_range,
 
 CONFIG = "pretrain.cfg"  # in the directory of a run
 CORPORA = ("train", "dev")
-# Settings of [training] that are chosen for a run of some minutes.
+# The settings in [training] that a run of some minutes chooses.
 FITTED = ("max_steps", "warmup_steps", "decay_steps", "eval_every", "eval_words", "log_every")
 
 
 @dataclass(frozen=True)
 class Paths(Settings):
     """``train``, ``dev``: a shard, a directory of shards, a pattern, or a list of these. ``vocab``:
-    a file of one word per line, most frequent first; null to count the training shards, or to use
-    the vocabulary of the head that training continues. ``weights``: a biLM to start from (see
+    a file with one word per line, most frequent first; null to count the words in the training
+    text, or to keep the head of the weights. ``weights``: a biLM to start from (see
     `find_weights`); null for random initialization."""
 
     title = "Config: [paths]"
@@ -36,7 +36,8 @@ class Paths(Settings):
 
 @dataclass(frozen=True)
 class VocabSettings(Settings):
-    """Used when no vocabulary is given: its largest size, and how often a word must occur."""
+    """``max_size``: the largest size of a counted vocabulary. ``min_count``: how often its words
+    occur at least."""
 
     title = "Config: [vocab]"
     max_size: int = at_least(4, 50_000)
@@ -45,8 +46,8 @@ class VocabSettings(Settings):
 
 @dataclass(frozen=True)
 class CorpusSettings(Settings):
-    """``max_words``: longer sentences are split. ``buffer_words``: words that are shuffled
-    together in memory; a larger text is read through this buffer."""
+    """``max_words``: longer sentences are split. ``buffer_words``: the size of the shuffle buffer,
+    through which a larger text is read."""
 
     title = "Config: [corpus]"
     max_words: int = at_least(1, 100)
@@ -55,8 +56,8 @@ class CorpusSettings(Settings):
 
 @dataclass(frozen=True)
 class SoftmaxSettings(Settings):
-    """``kind``: "sampled" or "full". ``n_candidates``: distinct words drawn for each step; a
-    vocabulary that has no more words than this is sampled by half."""
+    """``kind``: "sampled" or "full". ``n_candidates``: the number of distinct words to draw for
+    each step; half of the vocabulary if that has no more words."""
 
     title = "Config: [softmax]"
     kind: str = one_of("sampled", "full")
@@ -65,24 +66,22 @@ class SoftmaxSettings(Settings):
 
 @dataclass(frozen=True)
 class TrainingSettings(Settings):
-    """Steps of Adam, their schedule, and how often to log, evaluate and save.
+    """The optimizer Adam, its schedule, and when to log, evaluate and save.
 
-    ``batch_words`` counts the boundaries too. The learning rate rises over ``warmup_steps``,
-    stays, and falls to zero over the last ``decay_steps`` of ``max_steps``; both are shortened if
-    there are fewer steps. ``max_epochs``: end after this many passes over the text, if that is
-    sooner (0: no such limit). ``minutes``: a new run times its first steps, and chooses
-    `FITTED` so that it takes about so long (0: they stay). ``eval_words``: words of the dev
-    text read at an evaluation (0: all). ``matmul_precision``: PyTorch's name for the precision of
-    float32 products in training ("medium": bfloat16 where that is faster); evaluations are at the
-    highest. ``mixed_precision``: compute products in bfloat16; all else stays in float32, and so do
-    the evaluations. ``checkpoint_seconds``: write a checkpoint at least this often.
-    ``head_first``: steps in which only the head learns, if it is new and the biLM is not; half of
-    the run at most.
+    ``batch_words`` counts boundaries, too. The learning rate rises over ``warmup_steps``, stays,
+    and falls to zero over the last ``decay_steps`` of ``max_steps``; both are shortened if there
+    are fewer steps. ``max_epochs``: the run ends after this many passes over the text, if that is
+    sooner (0: no limit). ``minutes``: a new run times its first steps, and chooses `FITTED` so that
+    it takes about so long (0: no choice). ``head_first``: so many steps train the head alone, if it
+    is new and the biLM is not; at most half of the run. ``eval_words``: the number of words that an
+    evaluation reads (0: all). ``matmul_precision``: PyTorch's name for the precision of float32
+    products; evaluations have the highest. ``mixed_precision``: products are in bfloat16, all else
+    and evaluations in float32. ``checkpoint_seconds``: the longest time between checkpoints.
 
-    ``teacher``: a block ``[training.teacher]`` that names a registered function (``@misc``) which
-    gives another model's vectors of sentences, see `teacher.Teacher`; a linear map of the layers
-    learns them, too. ``teacher_weight``: of the distance, ``1 - cos`` for each word, in the loss
-    that is logged.
+    ``teacher``: a block ``[training.teacher]`` that names a registered function (``@misc``), which
+    returns a function that gives another model's vectors of sentences, see `teacher.Teacher`. A
+    linear map of the layers learns these vectors. ``teacher_weight``: the weight of the distance to
+    them, ``1 - cos`` for each word, in the loss that is logged.
     """
 
     title = "Config: [training]"
@@ -118,15 +117,15 @@ SECTIONS: dict[str, type[Settings]] = {
 
 @dataclass(frozen=True)
 class PretrainConfig:
-    """Settings of a run.
+    """The settings of a run.
 
-    ``model``: None for the shape of the biLM in [paths] weights, or of the run that is resumed.
-    ``corpora``: blocks ``[corpora.train]`` and ``[corpora.dev]`` that name registered corpus
-    readers, instead of the shards of [paths].
+    ``model``: None for the shape of the biLM in [paths] weights, or in the checkpoint.
+    ``corpora``: blocks [corpora.train] and [corpora.dev] that name registered corpus readers,
+    instead of shards in [paths].
 
     Raises:
-        ValueError: a section or setting is unknown, of the wrong type or out of range, or two of
-            them contradict each other.
+        ValueError: a section or setting is unknown, has the wrong type or is out of range, or two
+            settings contradict each other.
     """
 
     model: BiLMConfig | None = None
@@ -159,14 +158,14 @@ class PretrainConfig:
             )
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Sections of plain JSON types."""
+        """The sections in JSON types."""
         sections = {name: asdict(getattr(self, name)) for name in SECTIONS}
         model = {} if self.model is None else {"model": self.model.to_dict()}
         return {**model, **sections, "corpora": self.corpora}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Mapping[str, Any]]) -> PretrainConfig:
-        """The config of sections of plain types; what they omit has its default."""
+        """Make a config from its sections; what they omit has its default."""
         known = ["model", *SECTIONS, "corpora"]
         unknown = sorted(set(data) - set(known))
         if unknown:
@@ -192,11 +191,11 @@ class PretrainConfig:
         """The config with the shape of the weights to start from.
 
         Args:
-            started: their shape.
-            where: their path or name, for messages.
+            started: the config of the weights.
+            where: their path, for errors.
 
         Raises:
-            ValueError: [model] is set and differs from it.
+            ValueError: [model] is set to another shape.
         """
         shape = replace(started, initial_state="zero", int8=False)
         if self.model not in (None, shape):
@@ -211,28 +210,28 @@ def read_config(path: Path, overrides: Mapping[str, Any] | None = None) -> Pretr
     """Read a config file.
 
     Args:
-        path: of a config as spaCy's; ``-`` for the standard input.
+        path: the file; ``-`` for the standard input.
         overrides: settings by ``section.name``.
 
     Raises:
-        ValueError: the file or a setting cannot be read, or is not a setting.
+        ValueError: the file or a setting cannot be read, or a setting is unknown.
     """
-    with reading("the config", str(path)):  # which may be a pipe
+    with reading("the config", str(path)):  # it may be a pipe
         data = Config(PretrainConfig().to_dict()).merge(load_config(path))
         data = Config().from_str(data.to_str(), overrides=dict(overrides or {}))
     return PretrainConfig.from_dict(data)
 
 
 def make_block(name: str, block: Any, kind: str) -> Any:
-    """Make what a block of the config names.
+    """Call the registered function that a block of the config names.
 
     Args:
-        name: of the block.
-        block: its settings.
-        kind: its first one, such as ``"@readers"``, which names a registered function.
+        name: the name of the block.
+        block: the arguments of the function.
+        kind: the key that names the function, such as ``"@readers"``.
 
     Raises:
-        ValueError: no such function is registered, or its settings are wrong.
+        ValueError: no such function is registered, or its arguments are wrong.
     """
     if not isinstance(block, dict) or not isinstance(block.get(kind), str):
         raise ValueError(f'Config: [{name}] must be a block with {kind} = "NAME".')

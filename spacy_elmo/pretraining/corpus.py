@@ -1,11 +1,13 @@
-"""A text to training batches, in an order that follows from the seed alone."""
+"""A text as training batches, in an order that only the seed decides."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,19 +17,19 @@ from ..lm.vocabulary import Vocabulary
 from ..text.shards import CorpusReader
 from ..util.settings import Settings, at_least
 from ..util.threads import results_ahead
-from .config import CorpusSettings, TrainingSettings
-from .teacher import Teacher, add_targets
+from .config import PretrainConfig
+from .teacher import Targets, Teacher
 
 
 @dataclass(frozen=True)
 class CorpusPosition(Settings):
-    """A position in a `TrainingCorpus`: the next batch to be read.
+    """The next batch of a `TrainingCorpus`.
 
     Attributes:
-        epoch: complete passes over the text.
-        file, sentence: the buffer's first sentence: a file's index in the order of the epoch, and
-            the sentence's index there.
-        batch: index of the batch in this buffer.
+        epoch: the number of complete passes over the text.
+        file, sentence: where the shuffle buffer begins: the index of a file in the order of this
+            epoch, and of a sentence in that file.
+        batch: the index of the batch in that buffer.
     """
 
     title = "Position in the corpus:"
@@ -37,113 +39,119 @@ class CorpusPosition(Settings):
     batch: int = at_least(0, 0)
 
 
-Shares = Sequence[tuple[int, int]]  # see `EncodedSentences.batch`
-# The wanted shares of each batch, and the position after it: a resumed run loses none of those that
-# were read ahead.
-Batches = Generator[tuple[list[SentenceBatch], CorpusPosition], None, None]
+class TrainingBatch(NamedTuple):
+    """The part of a batch that one process reads.
+
+    Attributes:
+        shares: the sentences, a share for each thread; a share may be empty.
+        teacher_targets: the teacher's vectors for each share.
+        n_words: the number of words in the whole batch, without boundaries.
+        n_predicted: the number of predictions that each direction makes in the whole batch.
+    """
+
+    shares: list[SentenceBatch]
+    teacher_targets: list[Targets | None]
+    n_words: int
+    n_predicted: int
+
+
+Shares = Sequence[tuple[int, int]]  # (i, n): every n-th sentence of a batch, from the i-th on
+# Each batch with the position after it: a resumed run loses no batch that was read ahead.
+Batches = Generator[tuple[TrainingBatch, CorpusPosition], None, None]
 
 
 @dataclass(frozen=True)
 class TrainingCorpus:
-    """An endless stream of batches from a text of any size, a bounded part of it in memory.
+    """An endless stream of batches from a text of any size.
 
-    Each epoch takes the files in a new random order and reads them through a buffer: its words
-    are shuffled together, their sentences sorted by length and grouped to batches, which are
-    shuffled again. All of it follows from the seed and the position, so a run can be resumed at
-    any position.
+    Each epoch reads the files in a new random order into a shuffle buffer. The sentences in the
+    buffer are sorted by length and grouped into batches, and the batches are shuffled. The seed
+    and the position determine all of this, so a run can resume at any batch.
 
     Attributes:
-        reader: of the text.
-        vocab: the words that are predicted.
-        to_ids: of the biLM's token encoder, see `EncodedSentences`.
-        settings: [corpus]; the sentence that fills a buffer is still taken.
-        training: [training], for the seed and the size of batches.
-        teacher: gives vectors of the words, or None.
+        reader: reads the text.
+        vocab: the vocabulary of the head.
+        to_ids: the biLM's `CharacterIds`.
+        config: the settings of the run, of which [corpus], ``seed`` and ``batch_words`` are used.
+        teacher: gives vectors for the words, or None.
     """
 
     reader: CorpusReader
     vocab: Vocabulary
     to_ids: CharacterIds
-    settings: CorpusSettings
-    training: TrainingSettings
+    config: PretrainConfig
     teacher: Teacher | None = None
 
     def batches(
         self, position: CorpusPosition, shares: Shares = ((0, 1),), n_threads: int = 1
     ) -> Batches:
-        """Batches from a position on, each with the position after it; never ends.
+        """Yield batches without end, each with the position after it.
 
         Args:
-            position: of the first batch.
-            shares: of each batch; only these are made into tensors.
-            n_threads: that make as many batches while those before are used; 1: none is made ahead.
+            position: the first batch.
+            shares: the shares of each batch that this process reads.
+            n_threads: threads that prepare batches ahead of time; 1 for none.
 
         Raises:
-            ValueError: the text has become empty.
+            ValueError: the text is empty now, or a file cannot be read.
         """
-        all_files, seed = self.reader.files(), self.training.seed
+        all_files, seed = self.reader.files(), self.config.training.seed
+        settings = self.config.corpus
         while True:
-            order = np.random.default_rng([seed, position.epoch]).permutation(len(all_files))
-            files = [all_files[i] for i in order]
-            epoch = Pass(self.reader, files, position.file, position.sentence)
-            if epoch.next is None:
+            epoch = position.epoch
+            order = np.random.default_rng([seed, epoch]).permutation(len(all_files))
+            sentences = self._read([all_files[i] for i in order], position)
+            first = next(sentences, None)
+            if first is None:
                 raise ValueError(f"The training text is empty now: {all_files[0]} and others.")
-            while epoch.next is not None:
-                start = (position.epoch, *epoch.next[:2])
-                sentences = epoch.take(self.settings.buffer_words)
-                buffer = EncodedSentences(
-                    sentences, self.vocab, self.settings.max_words, self.to_ids
-                )
-                after = CorpusPosition(position.epoch + 1)
-                if epoch.next is not None:
-                    after = CorpusPosition(position.epoch, *epoch.next[:2])
+            while first is not None:
+                start = (epoch, *first[:2])
+                words = take(chain([first], sentences), settings.buffer_words)
+                buffer = EncodedSentences(words, self.vocab, settings.max_words, self.to_ids)
+                first = next(sentences, None)
+                last = (epoch + 1,) if first is None else (epoch, *first[:2])
                 rng = np.random.default_rng([seed, *start])
-                plan = buffer.plan(self.training.batch_words, rng)
-                todo = plan[position.batch :]
-                made = results_ahead(partial(self._make, buffer, shares), todo, n_threads)
-                for number, (_, batches) in enumerate(made, position.batch + 1):
-                    is_last = number == len(plan)
-                    yield batches(), after if is_last else CorpusPosition(*start, number)
-                position = after
+                plan = buffer.plan(self.config.training.batch_words, rng)
+                prepare = partial(make_batch, buffer, shares=shares, teacher=self.teacher)
+                results = results_ahead(prepare, plan[position.batch :], n_threads)
+                for number, (_, result) in enumerate(results, position.batch + 1):
+                    after = last if number == len(plan) else (*start, number)
+                    yield result(), CorpusPosition(*after)
+                position = CorpusPosition(*last)
 
-    def _make(
-        self, buffer: EncodedSentences, shares: Shares, sentences: np.ndarray
-    ) -> list[SentenceBatch]:
-        """The wanted shares of the batch of some sentences."""
-        batches = [buffer.batch(sentences, share) for share in shares]
-        if self.teacher is None:
-            return batches
-        words = [buffer.words(sentences[rank::n_shares]) for rank, n_shares in shares]
-        return [add_targets(*each, self.teacher) for each in zip(batches, words, strict=True)]
+    def _read(
+        self, files: Sequence[Path], position: CorpusPosition
+    ) -> Iterator[tuple[int, int, list[str]]]:
+        """Yield each sentence from a position on, with the indices of its file and in its file."""
+        for f in range(position.file, len(files)):
+            for s, words in enumerate(self.reader.sentences_in(files[f])):
+                if f > position.file or s >= position.sentence:
+                    yield f, s, words
 
 
-class Pass:
-    """One pass over the files of a text.
+def make_batch(
+    buffer: EncodedSentences,
+    sentences: np.ndarray,
+    shares: Shares = ((0, 1),),
+    teacher: Teacher | None = None,
+) -> TrainingBatch:
+    """The batch of the sentences with these indices ``(B,)``.
 
-    Args:
-        reader: of the text.
-        files: its files, in the order of this pass.
-        file, sentence: the first sentence: a file's index, and the sentence's index there.
-
-    Attributes:
-        next: the file's and the sentence's index of the next sentence, and its words; None at the
-            end.
+    Neighbours, which are of similar length, go to different shares.
     """
+    parts = [sentences[i::n] for i, n in shares]
+    targets: list[Targets | None] = [None] * len(parts)
+    if teacher is not None:
+        targets = [teacher.targets(buffer.words(part)) for part in parts]
+    n_tokens, n_sentences = int(buffer.lengths[sentences].sum()), len(sentences)
+    sizes = n_tokens - 2 * n_sentences, n_tokens - n_sentences
+    return TrainingBatch([buffer.batch(part) for part in parts], targets, *sizes)
 
-    def __init__(self, reader: CorpusReader, files: Sequence[Path], file: int, sentence: int):
-        self._rest = (
-            (f, s, words)
-            for f in range(file, len(files))
-            for s, words in enumerate(reader.sentences_in(files[f]))
-            if f > file or s >= sentence
-        )
-        self.next = next(self._rest, None)
 
-    def take(self, n_words: int) -> Iterator[Sequence[str]]:
-        """Sentences until they have so many words, or until the end."""
-        taken = 0
-        while self.next is not None and taken < n_words:
-            *_, words = self.next
-            taken += len(words)
-            self.next = next(self._rest, None)
-            yield words
+def take(sentences: Iterator[tuple[int, int, list[str]]], n_words: int) -> Iterator[list[str]]:
+    """Yield sentences until they have this many words; the sentence that reaches it is the last."""
+    for *_, words in sentences:
+        yield words
+        n_words -= len(words)
+        if n_words <= 0:
+            return

@@ -1,4 +1,4 @@
-"""How a run computes: precision and memory."""
+"""Sets how a process computes: its precision and its memory."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import torch
 
 @contextmanager
 def matmul_precision(name: str) -> Iterator[None]:
-    """A context in which float32 products have a precision of PyTorch's names."""
+    """A context or decorator that sets the precision of float32 products by PyTorch's name."""
     try:
         before = torch.get_float32_matmul_precision()
-    except RuntimeError:  # one of PyTorch's newer switches was set: there is no name to go back to
+    except RuntimeError:  # one of PyTorch's newer switches was set, which has no name
         before = name
     torch.set_float32_matmul_precision(name)
     try:
@@ -26,11 +26,11 @@ def matmul_precision(name: str) -> Iterator[None]:
 
 
 def save_memory_and_time() -> None:
-    """Set how libraries of this process keep memory; call it before PyTorch computes.
+    """Set how libraries in this process keep memory; call it before PyTorch computes.
 
-    No two batches have the same shapes. By default oneDNN caches 1,024 kernels with their buffers,
-    a gigabyte that is hardly ever used again; and glibc returns each large freed block to the
-    system, and clearing its pages again takes a third of a training step.
+    Batches hardly ever have the same shape. oneDNN caches 1,024 kernels with their buffers, a
+    gigabyte that is hardly ever used again. glibc returns each large block to the system when it is
+    freed; to clear the pages of a new one takes a third of a training step.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,29 +12,28 @@ from datetime import timedelta
 from importlib import import_module
 
 import torch
-from torch import distributed, nn
+from torch import distributed
 from torch.distributed.rendezvous import rendezvous
-from torch.nn.parallel import DistributedDataParallel
 
 from ..util.device import find_device
 
-# Ranks wait for each other while the first evaluates; torchrun notices those that are lost.
+# The others wait while rank 0 evaluates. torchrun notices a process that has died.
 TIMEOUT = timedelta(days=1)
-SECONDS_TO_EXIT = 60  # after an error, whatever a rank still waits for
+SECONDS_TO_EXIT = 60  # after an error
 
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """The processes that train together, as one of them sees them.
+    """The processes that train together, seen from one of them.
 
-    Each has the whole model and reads the same batches, which follow from the seed, but trains
-    on its share of each batch only. So the gradient, averaged over the processes, is that of the
-    whole batch, however many there are; the price is that each reads all of the text.
+    Each process has the whole model and reads the same batches, which follow from the seed, but
+    computes the gradients of its share of each batch only. The gradients are added up, so any
+    number of processes computes the same. The price is that each process reads the whole text.
 
     Attributes:
         device: where this process computes.
-        rank: index of this process; rank 0 writes and prints for all.
-        world_size: number of processes.
+        rank: the index of this process; rank 0 writes and prints for all.
+        world_size: the number of processes.
     """
 
     device: torch.device
@@ -47,32 +44,20 @@ class ProcessGroup:
     def is_first(self) -> bool:
         return self.rank == 0
 
+    def all_reduce(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Add up a tensor over all processes, in place."""
+        if self.world_size > 1:
+            distributed.all_reduce(tensor)
+        return tensor
+
     def sum(self, value: float) -> float:
-        """The sum over all ranks, which wait for each other."""
-        if self.world_size == 1:
-            return value
-        # On the CPU: no GPU waits, and none is waited for.
-        tensor = torch.tensor(value, dtype=torch.float64)
-        distributed.all_reduce(tensor)
-        return float(tensor)
+        """Add up a number over all processes, which wait for each other, but for no GPU."""
+        return float(self.all_reduce(torch.tensor(value, dtype=torch.float64)))
 
     def barrier(self) -> None:
-        """Wait until all ranks are here and what they sent each other has arrived.
-
-        Call it at the end, too: a tensor that a thread of PyTorch still uses when Python ends
-        would abort the process.
-        """
+        """Wait for all processes."""
         if self.world_size > 1:
             distributed.barrier()
-
-    def wrap(self, module: nn.Module) -> nn.Module:
-        """The module, so that backward averages its gradients over the ranks.
-
-        Call it again when other parameters require a gradient than before.
-        """
-        if self.world_size == 1:
-            return module
-        return DistributedDataParallel(module, gradient_as_bucket_view=True)
 
 
 @contextmanager
@@ -80,12 +65,12 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
     """Join the processes that torchrun has started; without torchrun, a group of one.
 
     Args:
-        device: PyTorch's name of it. With torchrun ``"cpu"``, or any GPU: each process takes the
-            one of its local rank.
+        device: PyTorch's name of the device. With torchrun ``"cpu"`` or any GPU: each process takes
+            the GPU of its local rank.
 
     Raises:
         ValueError: there is no such device, or not one for each process.
-        SystemExit: an error on another rank than the first has ended this process; it is printed.
+        SystemExit: this process is not the first, and an error, which is printed, has ended it.
     """
     if not is_launched():
         yield ProcessGroup(find_device(device))
@@ -93,11 +78,11 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
     on_gpus = device != "cpu" and torch.cuda.is_available()
     store, rank, world_size = next(rendezvous("env://", timeout=TIMEOUT))
     if os.environ["GROUP_WORLD_SIZE"] == "1":
-        # torchrun keeps its store, with the addresses of processes that are gone, when it restarts
-        # them. On several machines not all learn how often it has.
+        # When torchrun restarts its processes, it keeps the store, which has the addresses of the
+        # old ones. On several machines not all learn how often it has restarted them.
         store = distributed.PrefixStore(os.environ["TORCHELASTIC_RESTART_COUNT"], store)
-    # DistributedDataParallel imports it. Imported after the group is made, it keeps the group alive
-    # until Python exits, and a thread that still holds a tensor then aborts the process.
+    # Optimizers import it. If the group is made before, the import keeps the group alive until
+    # Python exits, and a thread that still holds a tensor then aborts the process.
     import_module("torch._dynamo")
     backend = "cpu:gloo,cuda:nccl" if on_gpus else "gloo"
     distributed.init_process_group(
@@ -108,30 +93,20 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
         if found.type == "cuda":
             torch.cuda.set_device(found)
         yield ProcessGroup(found, rank, world_size)
+        distributed.barrier()  # a tensor in use when Python ends would abort the process
     except BaseException as error:
-        # torchrun ends the others when this process has ended.
+        # torchrun ends the other processes when this one has ended, which it does in any case.
         if hasattr(signal, "alarm"):
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(SECONDS_TO_EXIT)
-        if not on_gpus:  # there it could wait for the others
-            traceback.clear_frames(error.__traceback__)
-            leave()
-        lost = is_connection_lost(error)
-        if lost or (rank and isinstance(error, (ValueError, OSError))):
-            text = "the connection to the other processes is lost" if lost else error
+        if not on_gpus:  # where it could wait for the others
+            distributed.destroy_process_group()
+        is_lost = is_connection_lost(error)
+        if is_lost or (rank and isinstance(error, (ValueError, OSError))):
+            text = "the connection to the other processes is lost" if is_lost else error
             print(f"Process {rank}: {text}", file=sys.stderr, flush=True)
             raise SystemExit(1) from None
         raise
-    leave()
-
-
-def leave() -> None:
-    """End the threads of the process group.
-
-    A module that `ProcessGroup.wrap` has given must be gone: freed after this, it would free the
-    group, and wait for its threads while it holds the global interpreter lock, for which they wait.
-    """
-    gc.collect()
     distributed.destroy_process_group()
 
 
@@ -147,5 +122,5 @@ def is_first_process() -> bool:
 
 def is_connection_lost(error: BaseException) -> bool:
     """Tell if an error means that another process no longer answers."""
-    lost = "gloo" in str(error) or "Connection closed by peer" in str(error)
-    return isinstance(error, distributed.DistError) or (isinstance(error, RuntimeError) and lost)
+    is_gloo = "gloo" in str(error) or "Connection closed by peer" in str(error)
+    return isinstance(error, distributed.DistError) or (isinstance(error, RuntimeError) and is_gloo)

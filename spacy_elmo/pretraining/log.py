@@ -1,7 +1,4 @@
-"""What a run says: messages and progress on the terminal, and its log.
-
-The log has a JSON object per line, each with the step after which it was written.
-"""
+"""The messages of a run, and its log: a JSON object per line, with the step of the run."""
 
 from __future__ import annotations
 
@@ -17,13 +14,13 @@ LOG = "log.jsonl"
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The entries of a log; none if it is missing. An incomplete last line is left out.
+    """Read the entries of a log, none if it is missing. An incomplete last line is left out.
 
     Args:
-        path: of the log, or of the directory of its run.
+        path: the log, or the directory of the run.
 
     Raises:
-        ValueError: another line is not an entry.
+        ValueError: another line is no entry.
     """
     path = path / LOG if path.is_dir() else path
     if not path.exists():
@@ -44,12 +41,11 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 class Log:
-    """A log that is being written.
+    """Writes a log.
 
     Args:
-        path: its file; None for none.
-        step: of the run. Entries that are there stay, unless they are of later steps, or of the
-            evaluation at another end.
+        path: the file; None to write nothing.
+        step: the step of the run. Entries of later steps are removed, and those of finished models.
     """
 
     def __init__(self, path: Path | None, step: int):
@@ -72,7 +68,7 @@ class Console:
         quiet: print nothing.
 
     Attributes:
-        bar: of the steps, if they have begun.
+        bar: the progress bar of the steps, once there is one.
     """
 
     def __init__(self, quiet: bool = False):
@@ -80,7 +76,7 @@ class Console:
         self.bar: ProgressBar | None = None
 
     def print(self, text: str) -> None:
-        """A message, above the bar if there is one."""
+        """Print a message, above the bar if there is one."""
         if self.quiet:
             return
         if self.bar is not None and self.bar.is_bar:

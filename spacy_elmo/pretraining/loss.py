@@ -1,4 +1,4 @@
-"""The loss of a batch: of both directions of the language model, and of a teacher's vectors."""
+"""The loss of a batch: both directions of the language model, and the teacher's vectors."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from ..bilm.model import BiLM, drop_out
 from ..lm.encoded_sentences import SentenceBatch
 from ..lm.forward import hidden_states
 from ..lm.softmax import Candidates, SoftmaxHead
+from .teacher import Targets
 
 
 class BiLMLoss(nn.Module):
-    """Mean loss in nats of both directions over a batch (Peters et al. 2018, §3.1).
+    """The mean loss of both directions, in nats (Peters et al. 2018, §3.1).
 
     Args:
         model: the biLM.
-        head: its softmax.
-        dropout: on the input of the head.
-        student: maps the layers of a token, concatenated, to its vector of the teacher, or None.
-        teacher_weight: of its loss, the distance ``1 - cos`` per predicted word.
+        head: the softmax of the language model.
+        dropout: the dropout rate on the input of the head.
+        student: maps a token's layers, concatenated, to the teacher's vector; None for no teacher.
+        teacher_weight: the weight of the distance to the teacher, ``1 - cos`` for each word.
     """
 
     def __init__(
@@ -41,16 +42,16 @@ class BiLMLoss(nn.Module):
         self.generator: torch.Generator | None = None
         self.student, self.teacher_weight = student, teacher_weight
 
-    def forward(self, batch: SentenceBatch, candidates: Candidates | None) -> torch.Tensor:
-        """The mean over the predictions of a batch; 0 if it has no sentence.
+    def forward(
+        self, batch: SentenceBatch, candidates: Candidates | None, teacher: Targets | None = None
+    ) -> torch.Tensor:
+        """The mean loss over the predictions of a batch.
 
         Args:
-            batch: on the biLM's device.
-            candidates: of the sampled softmax, on the same device; None for the full one.
+            batch: at least one sentence, on the biLM's device.
+            candidates: words for the sampled softmax, on that device; None for the full softmax.
+            teacher: the teacher's vectors, see `Teacher.targets`.
         """
-        if not batch.lengths:  # every parameter still needs a gradient: other ranks wait for it
-            zeros = [0 * p.sum() for p in self.parameters() if p.requires_grad]
-            return torch.stack(zeros).sum()
         read = hidden_states(self.model, batch)
         hidden = torch.cat([read.hidden_f, read.hidden_b])
         if self.dropout:
@@ -60,17 +61,15 @@ class BiLMLoss(nn.Module):
             loss = self.head.loss(hidden, targets)
         else:
             loss = self.head.sampled_loss(hidden, targets, candidates)
-        if self.student is None:
+        if self.student is None or teacher is None:
             return loss
-        if batch.teacher_targets is None:
-            return loss + 0 * sum(p.sum() for p in self.student.parameters())
-        vectors, tokens = batch.teacher_targets
+        vectors, tokens = (each.to(hidden.device, non_blocking=True) for each in teacher)
         x = self.student(read.layers[:, tokens].transpose(0, 1).flatten(1))
         distance = (1 - F.cosine_similarity(x, vectors)).sum() / batch.n_predicted
         return loss + self.teacher_weight * distance
 
     def replica(self) -> BiLMLoss:
-        """A copy for another thread: the same parameters in memory, with gradients and random
+        """A copy for another thread, with the same parameters in memory, but gradients and random
         numbers of its own."""
         memo: dict[int, Any] = {
             id(p): nn.Parameter(p.detach(), p.requires_grad) for p in self.parameters()

@@ -1,4 +1,4 @@
-"""A run before its first step: new or resumed; read and checked before anything is written."""
+"""A run before its first step: reads and checks everything, and writes nothing."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ..weights.find import find_weights, load_bilm
 from ..weights.layout import HEAD, VOCAB, WEIGHTS, Card
 from ..weights.native import Weights
 from .checkpoint import CHECKPOINT, Progress, State, read_checkpoint
-from .config import CONFIG, CORPORA, FITTED, PretrainConfig, make_block
+from .config import CONFIG, CORPORA, FITTED, PretrainConfig, TrainingSettings, make_block
 from .corpus import TrainingCorpus
 from .distributed import ProcessGroup
 from .log import LOG, read_log
-from .schedule import Schedule
+from .schedule import fit_to_epochs, has_ended
 from .stats import MOST_ATTACHED, CorpusStats, count_corpus
 from .teacher import Teacher, find_teacher
 
 BEST, LAST = "model-best", "model-last"
-# What may not change on resuming: it fixes the parameters' shapes, the order of the corpus or what
-# is best, or is of use only before the first step.
+# Settings that may not change when a run resumes: they decide the shapes of parameters, the order
+# of the corpus or which model is best, or are used before the first step only.
 FIXED = (
     "model.", "corpus.", "vocab.", "paths.vocab", "training.seed", "training.batch_words",
     "training.teacher", "training.head_first", "training.eval_words", "corpora.train.column",
@@ -44,17 +44,17 @@ class Run:
     """What does not change from the first step of a run to the last.
 
     Attributes:
-        out: its directory.
-        config: all settings, with the shape of the weights that they name.
-        schedule: its steps and learning rates.
-        vocab: the words that are predicted.
+        out: the directory of the run.
+        config: the settings, with [model].
+        settings: [training], with a schedule that is not longer than the run.
+        vocab: the vocabulary of the head.
         corpus: the training text.
         dev: the held-out text.
     """
 
     out: Path
     config: PretrainConfig
-    schedule: Schedule
+    settings: TrainingSettings
     vocab: Vocabulary
     corpus: TrainingCorpus
     dev: EncodedSentences
@@ -63,42 +63,43 @@ class Run:
 def prepare(
     config: PretrainConfig, out: Path, group: ProcessGroup, is_resumed: bool, notify: Notify
 ) -> tuple[Run, State]:
-    """Read and check all that a config and a directory name; nothing is written.
+    """Read and check everything that a config and the directory of a run name.
 
     Args:
-        config: all settings.
+        config: the settings.
         out: the directory of the run.
         group: the processes that train.
-        is_resumed: whether there is a checkpoint to resume from.
-        notify: prints the statistics of the texts, and all that is noteworthy.
+        is_resumed: whether the run resumes from its checkpoint.
+        notify: prints statistics of the texts, and warnings.
 
     Raises:
-        ValueError: something is missing, empty, damaged, or contradicts something else.
+        ValueError: something is missing, empty or damaged, or contradicts something else.
     """
-    # The model: that of the checkpoint, of the weights to start from, or a new one
+    # The model: from the checkpoint, from the weights to start from, or a new one
     progress, start = Progress(), None
     if is_resumed:
         progress, before = read_checkpoint(out / CHECKPOINT)
         config = resumed_config(before, config, out, notify)
-        read_log(out / LOG)  # by all processes, before one writes
+        read_log(out / LOG)  # all processes read it, before one writes
         if not (out / BEST).exists():
             progress.best = None
     elif config.paths.weights is not None:
         start = find_weights(config.paths.weights)
         config = config.with_model(start.config(), start.where)
-    shape, settings, max_words = config.model, config.training, config.corpus.max_words
+    shape, max_words, teacher_block = config.model, config.corpus.max_words, config.training.teacher
     if shape is None:
         raise ValueError("Config: there is no [model] section. Add one, or give weights (--from).")
 
     teacher_function: Any = None
-    if settings.teacher is not None:
-        teacher_function = make_block("training.teacher", settings.teacher, "@misc")
+    if teacher_block is not None:
+        teacher_function = make_block("training.teacher", teacher_block, "@misc")
 
-    # The texts, and the words that are predicted
-    listed = None if config.paths.vocab is None else Vocabulary.read(Path(config.paths.vocab))
+    # The texts and the vocabulary
+    to_ids, listed = CharacterIds.of(shape), None
+    if config.paths.vocab is not None:
+        words = Vocabulary.read(Path(config.paths.vocab)).words
+        listed = Vocabulary(list(dict.fromkeys(to_ids.read([word])[0] for word in words)))
     train, dev = (find_reader(config, name, out) for name in CORPORA)
-    limit = shape.max_characters_per_token
-    to_ids = CharacterIds.of(shape)
     fingerprints = [train.fingerprint(), dev.fingerprint()]
     if is_resumed:
         if progress.fingerprints != fingerprints:
@@ -119,21 +120,21 @@ def prepare(
             raise ValueError(f"There are no words in the train text: '{train.files()[0]}'.")
         check_tokenized("train", train, stats)
         check_tokenized("dev", dev)
-        vocab, has_new_head = starting_vocabulary(config, listed, start, stats, to_ids, notify)
+        vocab, has_new_head = starting_vocabulary(config, listed, start, stats, notify)
         progress.fingerprints = fingerprints
         progress.card = asdict(starting_card(start, train.card()))
         progress.epoch_steps = stats.epoch_steps(config)
-        notify(f"train: {stats.describe(vocab, limit)}")
+        notify(f"train: {stats.describe(vocab, shape.max_characters_per_token)}")
     held_out = EncodedSentences(dev.sentences(), vocab, max_words, to_ids)
     if not len(held_out.lengths):
         raise ValueError(f"There are no words in the dev text: '{dev.files()[0]}'.")
     notify(f"dev: {len(held_out.lengths):,} sentences; vocabulary of {len(vocab):,}")
 
     # The schedule
-    schedule = Schedule.plan(settings, progress.epoch_steps)
+    settings = fit_to_epochs(config.training, progress.epoch_steps)
     if start is not None and has_new_head:
-        progress.head_first = schedule.settings.head_first
-    if schedule.has_ended(progress):
+        progress.head_first = settings.head_first
+    if has_ended(settings, progress):
         notify(
             f"The run has finished its {progress.step:,} steps already; to train longer, set a "
             f"higher --training.max_steps, or --training.max_epochs if it has any"
@@ -141,7 +142,7 @@ def prepare(
 
     # The state
     teacher: Teacher | None = None
-    if settings.teacher is not None:
+    if teacher_block is not None:
         teacher, share = find_teacher(teacher_function, train, max_words, to_ids.read)
         notify(f"A teacher of {share:.0%} of the sentences")
     state = State(config, len(vocab), group, progress, teacher.size if teacher else 0)
@@ -151,17 +152,17 @@ def prepare(
         state.model.load_state_dict(load_bilm(start).state_dict(), strict=False)  # no warm state
         if not has_new_head:
             state.head.load_state_dict(load_head(start)[0].state_dict())
-    corpus = TrainingCorpus(train, vocab, to_ids, config.corpus, settings, teacher)
-    return Run(out, config, schedule, vocab, corpus, held_out), state
+    corpus = TrainingCorpus(train, vocab, to_ids, config, teacher)
+    return Run(out, config, settings, vocab, corpus, held_out), state
 
 
 def check_new(out: Path, resume: bool) -> None:
-    """Raise a ValueError if a run that starts from the beginning would write over something.
+    """Raise a ValueError if a new run would overwrite something.
 
     Args:
-        out: its directory.
-        resume: the user says that it is a run; before its first checkpoint, this has only the files
-            that it will write again.
+        out: the directory of the run.
+        resume: the user says that there is a run. Before its first checkpoint, it has written
+            only a vocabulary and a config.
     """
     if out.exists() and not out.is_dir():
         raise ValueError(f"'{out}' is a file; give a directory for the run.")
@@ -180,25 +181,25 @@ def check_new(out: Path, resume: bool) -> None:
 def resumed_config(
     before: PretrainConfig, config: PretrainConfig, out: Path, notify: Notify
 ) -> PretrainConfig:
-    """The config of a resumed run: the present one, with the shape of the checkpoint's and the
-    length that a run of some minutes had at its start; prints what differs.
+    """The config of a resumed run, with [model] from the checkpoint, and the length that a run of
+    some minutes had at its start; prints what has changed.
 
     Args:
-        before: that of the checkpoint.
-        config: the present one.
+        before: the config in the checkpoint.
+        config: the config that the user gives now.
         out: the directory of the run.
         notify: prints.
 
     Raises:
-        ValueError: a difference would change the model, the position in the corpus, or what is
-            best; or what the run would replace is elsewhere.
+        ValueError: a change would concern the model, the order of the corpus, or the best model;
+            or a model of the run is a link.
     """
     for path in filter(Path.is_symlink, (out / BEST, out / LAST)):
         raise ValueError(
             f"Cannot resume: '{path}' is a link, and what it points to would be replaced. Put the "
             f"directory itself there, or remove the link."
         )
-    # It needs no weights to start from, but its config still names them.
+    # The run needs no weights to start from, but its config still names them.
     paths = replace(config.paths, weights=before.paths.weights)
     config = replace(config, paths=paths, model=config.model or before.model)
     minutes, given = before.training.minutes, config.training
@@ -229,15 +230,15 @@ def resumed_config(
 
 
 def find_reader(config: PretrainConfig, name: str, out: Path) -> CorpusReader:
-    """The reader of a text, "train" or "dev".
+    """The reader of the training text or the held-out text.
 
     Args:
-        config: all settings.
-        name: of the text.
+        config: the settings.
+        name: ``"train"`` or ``"dev"``.
         out: the directory of the run.
 
     Raises:
-        ValueError: the config names none, or something else; or the run would write beside it.
+        ValueError: the config names no reader, or ``out`` is the directory of the text.
     """
     if name in config.corpora:
         reader = make_block(f"corpora.{name}", config.corpora[name], "@readers")
@@ -263,8 +264,8 @@ def find_reader(config: PretrainConfig, name: str, out: Path) -> CorpusReader:
 
 
 def check_tokenized(name: str, reader: CorpusReader, stats: CorpusStats | None = None) -> None:
-    """Raise a ValueError if a text is raw: its marks are parts of words, and nothing says that it
-    was tokenized. If its statistics are not given, it is read."""
+    """Raise a ValueError if a text is raw: punctuation is attached to words, and no `card` says
+    that it was tokenized. The text is read if its statistics are not given."""
     if "lang" in reader.card():
         return
     share = (stats or count_corpus(reader.sentences(), max_words=1)).attached
@@ -281,46 +282,40 @@ def starting_vocabulary(
     listed: Vocabulary | None,
     start: Weights | None,
     stats: CorpusStats,
-    to_ids: CharacterIds,
     notify: Notify,
 ) -> tuple[Vocabulary, bool]:
     """The vocabulary of a new run, and whether its head is newly initialized.
 
     Args:
-        config: all settings.
-        listed: the words of [paths] vocab, if that is set.
+        config: the settings.
+        listed: the words in [paths] vocab as the biLM reads them, if that is set.
         start: the weights to start from, if any.
-        stats: of the training text.
-        to_ids: of the biLM, which reads the listed words, too.
+        stats: statistics of the training text.
         notify: prints why the head is new although the run starts from a biLM.
 
     Raises:
         ValueError: the vocabulary would be empty.
     """
     path, settings = config.paths.vocab, config.vocab
-    given = None
-    if listed is not None:
-        read = (to_ids.read([word])[0] for word in listed.words)
-        given = Vocabulary(list(dict.fromkeys(read)))
     if start is not None and start.has_head():
         vocab = Vocabulary(start.words())
-        if given is None or given.words == vocab.words:
+        if listed is None or listed.words == vocab.words:
             return vocab, False
         notify(f"[paths] vocab differs from the vocabulary of '{start.where}': the head is new")
     elif start is not None:
         notify(f"'{start.where}' has no head: a new one is trained first")
-    if given is None:
-        given = Vocabulary.from_counts(stats.counts, settings.max_size, settings.min_count)
-    if len(given) == len(SPECIALS):
+    vocab = listed or Vocabulary.from_counts(stats.counts, settings.max_size, settings.min_count)
+    if len(vocab) == len(SPECIALS):
         raise ValueError(
             f"There are no words to predict: '{path}' ([paths] vocab) has none, or none of the "
             f"text occurs [vocab] min_count ({settings.min_count}) times; lower it."
         )
-    return given, True
+    return vocab, True
 
 
 def starting_card(start: Weights | None, text: dict[str, str]) -> Card:
-    """The card of a new biLM: its language, and the licence and sources of the one it starts from.
+    """The card of a new biLM: the language of its text, and the licence and the sources of the
+    biLM that it starts from.
 
     Args:
         start: the weights to start from, if any.
@@ -333,6 +328,6 @@ def starting_card(start: Weights | None, text: dict[str, str]) -> Card:
     meta = {name: card.meta[name] for name in inherited if name in card.meta}
     if "name" in card.meta:
         meta["started_from"] = card.meta["name"]
-    # Its README describes that biLM alone.
+    # The README describes the old biLM alone.
     documents = {name: text for name, text in card.documents.items() if name != "README.md"}
     return Card({**meta, **text}, documents)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: a run stops after its current step."""
+"""Stops a run after its current step on Ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from typing import Any
 
 @contextmanager
 def stop_on_signals(quiet: bool = False) -> Iterator[Callable[[], bool]]:
-    """Defer the first Ctrl-C (or SIGTERM); a second one stops at once.
+    """Note the first Ctrl-C or SIGTERM; a second one stops at once.
 
     Args:
-        quiet: print nothing on the first.
+        quiet: print nothing.
+
+    Yields:
+        A function that tells if the first has come.
     """
     received: list[int] = []
     previous: dict[int, Any] = {}
@@ -28,10 +31,10 @@ def stop_on_signals(quiet: bool = False) -> Iterator[Callable[[], bool]]:
     def note(number: int, frame: FrameType | None) -> None:
         received.append(number)
         restore()
-        if not quiet:  # past Python's buffers, which may be in use at this moment
+        if not quiet:  # without Python's buffers, which may be in use at this moment
             os.write(2, b"\nStopping after the current step; interrupt again to stop at once\n")
 
-    if current_thread() is main_thread():  # no other may set handlers
+    if current_thread() is main_thread():  # no other thread may set handlers
         for number in (signal.SIGINT, signal.SIGTERM):
             previous[number] = signal.signal(number, note)
     try:

@@ -1,4 +1,4 @@
-"""Corpus statistics: word counts, and what will be split or truncated."""
+"""Statistics of a text: its word counts, and what will be split or truncated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..lm.vocabulary import UNK, UNKNOWN, Vocabulary
 from .config import PretrainConfig
 
 MARKS = frozenset(",.?!;:،؛؟。，、！？；：।")
-MOST_ATTACHED = 0.02  # of the words of a tokenized text, which has abbreviations
+MOST_ATTACHED = 0.02  # of the words in a tokenized text, which has abbreviations
 MAX_TYPES = 2_000_000  # distinct words that are counted: a few hundred MB
 
 
@@ -22,10 +22,10 @@ class CorpusStats:
 
     Attributes:
         counts: how often each word occurs.
-        n_words: words.
-        n_sentences: sentences.
-        n_long: sentences that are split.
-        n_segments: sentences, and segments of those that are split.
+        n_words: the number of words.
+        n_sentences: the number of sentences.
+        n_long: the number of sentences that are split.
+        n_segments: the number of sentences after the split.
         is_truncated: rare words are missing in the counts, or their counts are too low.
     """
 
@@ -37,16 +37,16 @@ class CorpusStats:
     is_truncated: bool = False
 
     def epoch_steps(self, config: PretrainConfig) -> int:
-        """How many steps an epoch has, or a few more: the last batch of each buffer is shorter.
-        A schedule may be too long, but a run ends with its last epoch."""
+        """The number of steps in an epoch, or a few more, for the last batch of a buffer is
+        shorter. A schedule may be too long, for a run ends with its last epoch."""
         n_tokens = self.n_words + 2 * self.n_segments
         n_buffers = math.ceil(self.n_words / config.corpus.buffer_words)
         return math.ceil(n_tokens / config.training.batch_words) + n_buffers - 1
 
     @property
     def attached(self) -> float:
-        """The share of words that end in a mark, as in raw text: ``"nine,"``. Zero if more of these
-        marks are words of their own."""
+        """The share of words that end in a punctuation mark, as in raw text: ``"nine,"``. Zero if
+        more marks are words by themselves."""
         attached = alone = 0
         for word, n in self.counts.items():
             attached += n * (word[-1:] in MARKS and any(map(str.isalpha, word)))
@@ -54,11 +54,11 @@ class CorpusStats:
         return attached / max(self.n_words, 1) if attached > alone else 0.0
 
     def describe(self, vocab: Vocabulary, max_characters: int) -> str:
-        """One line: the size, the rate of unknown words, and what is split or truncated.
+        """Describe in one line the size, the rate of unknown words, and what is split or truncated.
 
         Args:
-            vocab: the words that are predicted.
-            max_characters: of a word that the biLM reads.
+            vocab: the vocabulary of the head.
+            max_characters: the biLM's ``max_characters_per_token``.
         """
         known = sum(n for word, n in self.counts.items() if vocab[word] != UNKNOWN)
         long = sum(n for word, n in self.counts.items() if is_truncated(word, max_characters))
@@ -79,14 +79,14 @@ def count_corpus(
     read: Callable[[Sequence[str]], Sequence[str]] = tuple,
     max_types: int = MAX_TYPES,
 ) -> CorpusStats:
-    """The statistics of a text, in one pass and bounded memory.
+    """Compute the statistics of a text, in one pass and bounded memory.
 
     Args:
         sentences: lists of words.
-        max_words: of a segment; longer sentences are split.
-        read: the words of a sentence as the biLM reads them, and as they are counted.
-        max_types: distinct words counted; when there are more, the rarer half of them is dropped,
-            and one that is seen again is counted from zero.
+        max_words: longer sentences are split.
+        read: turns words into the form in which the biLM reads them, and in which they are counted.
+        max_types: the largest number of distinct words. If there are more, the rarer half is
+            dropped; a dropped word that comes again is counted from zero.
     """
     stats = CorpusStats()
     for words in sentences:

@@ -1,13 +1,13 @@
-"""A teacher: another model's vectors of the words of the training text, which the biLM learns too.
+"""A teacher: another model, whose vectors of words the biLM learns too.
 
-Tang et al. 2019 and Turc et al. 2019 for whole sentences; here each word has a vector.
+Tang et al. 2019 and Turc et al. 2019 distil vectors of whole sentences; here each word has one.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate, islice
 from typing import Any
@@ -15,20 +15,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..lm.encoded_sentences import SentenceBatch
 from ..text.shards import CorpusReader
 from ..util.files import members, reading
 from ..util.settings import shorten
 
 SAMPLE = 1000  # sentences, one of which must have vectors
+# Vectors (n, D) of some tokens of a batch, and the indices (n,) of these tokens.
+Targets = tuple[torch.Tensor, torch.Tensor]
 
 
 class EncodedVectors:
-    """The vectors of sentences that are in a file, found by their words.
+    """The vectors of sentences in a file, looked up by the words of a sentence.
 
     Args:
-        path: ``.npy``, which is mapped into memory, as `elmo encode --tokenized` writes it, or any
-            in its format: of all layers, the concatenation.
+        path: a ``.npy`` file from `elmo encode --tokenized`, or one in its format, which is mapped
+            into memory. All layers of a word are concatenated.
 
     Raises:
         ValueError: it cannot be read, or its vectors and words do not fit together.
@@ -50,7 +51,7 @@ class EncodedVectors:
             ends = list(accumulate(map(len, rows), initial=0))
             if len(vectors) != ends[-1]:
                 raise ValueError(f"it has {len(vectors):,} vectors of {ends[-1]:,} words")
-        self.vectors = vectors  # of all words
+        self.vectors = vectors  # one for each word
         self.starts = {_key(words): start for words, start in zip(rows, ends, strict=False)}
 
     def __call__(self, sentences: list[list[str]]) -> list[np.ndarray | None]:
@@ -77,8 +78,8 @@ class Teacher:
     """Another model's vectors of words.
 
     Attributes:
-        give: from sentences, the vectors ``(n_words, D)`` of each, an array or tensor; None where
-            there are none.
+        give: returns an array or tensor ``(n_words, D)`` for each sentence, or None if it has no
+            vectors for that sentence.
         size: D; 0 for any.
     """
 
@@ -86,10 +87,10 @@ class Teacher:
     size: int = 0
 
     def vectors(self, sentences: list[list[str]]) -> list[np.ndarray | None]:
-        """The vectors of sentences: of each ``(n_words, D)``, float32, or None.
+        """The vectors of each sentence, ``(n_words, D)`` in float32, or None.
 
         Raises:
-            ValueError: they are not those of all sentences and words, or some are not finite.
+            ValueError: there are vectors for other sentences or words, or some are not finite.
         """
         given = self.give(sentences)
         try:
@@ -111,6 +112,25 @@ class Teacher:
             ) from error
         return found
 
+    def targets(self, sentences: list[list[str]]) -> Targets | None:
+        """The vectors of a batch of sentences, None if there are none.
+
+        Args:
+            sentences: the words of the batch, without the boundaries that it has.
+
+        Raises:
+            ValueError: see `vectors`.
+        """
+        found, indices, start = [], [], 0
+        for words, array in zip(sentences, self.vectors(sentences), strict=True):
+            if array is not None:
+                found.append(array)
+                indices.append(np.arange(start + 1, start + 1 + len(words)))
+            start += len(words) + 2
+        if not found:
+            return None
+        return torch.from_numpy(np.concatenate(found)), torch.from_numpy(np.concatenate(indices))
+
 
 def _float_array(vectors: Any) -> np.ndarray:
     if isinstance(vectors, torch.Tensor):
@@ -121,16 +141,16 @@ def _float_array(vectors: Any) -> np.ndarray:
 def find_teacher(
     give: Any, reader: CorpusReader, max_words: int, read: Any = list
 ) -> tuple[Teacher, float]:
-    """A teacher, and the share of the first sentences of the text that it has vectors of.
+    """The teacher that a config names, and the share of the first sentences that it has vectors of.
 
     Args:
-        give: what [training.teacher] names, see `Teacher`.
-        reader: of the training text.
+        give: the result of the function that [training.teacher] names, see `Teacher`.
+        reader: reads the training text.
         max_words: longer sentences are split, and the teacher is asked for their pieces.
-        read: gives the words as the biLM reads them, and as the teacher is asked for them.
+        read: turns words into the form in which the biLM reads them.
 
     Raises:
-        ValueError: it is no function, the first sentences have no vectors, or they are wrong.
+        ValueError: it is no function, it has no vectors of the first sentences, or wrong ones.
     """
     if not callable(give):
         raise ValueError(
@@ -146,28 +166,3 @@ def find_teacher(
             f"the training text. Give those of the same sentences, with the same words."
         )
     return Teacher(give, sizes[0]), len(sizes) / len(first)
-
-
-def add_targets(
-    batch: SentenceBatch, sentences: list[list[str]], teacher: Teacher
-) -> SentenceBatch:
-    """A batch with the teacher's vectors of its words.
-
-    Args:
-        batch: its sentences have boundaries.
-        sentences: their words.
-        teacher: gives their vectors.
-
-    Raises:
-        ValueError: see `Teacher.vectors`.
-    """
-    found, indices, start = [], [], 0
-    for words, array in zip(sentences, teacher.vectors(sentences), strict=True):
-        if array is not None:
-            found.append(array)
-            indices.append(np.arange(start + 1, start + 1 + len(words)))
-        start += len(words) + 2
-    if not found:
-        return batch
-    vectors, tokens = (torch.from_numpy(np.concatenate(each)) for each in (found, indices))
-    return replace(batch, teacher_targets=(vectors, tokens))

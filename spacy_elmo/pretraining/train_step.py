@@ -2,67 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
-from torch import nn
 
 from ..bilm.torch_precision import without_tf32
-from ..lm.encoded_sentences import SentenceBatch
 from ..util.threads import results_ahead
 from .checkpoint import State
+from .config import TrainingSettings
+from .corpus import TrainingBatch
 
 
-def train_step(state: State, shares: Sequence[SentenceBatch], learning_rate: float) -> torch.Tensor:
-    """One optimizer step: zero the gradients, forward and backward, clip, update.
+def train_step(
+    state: State, settings: TrainingSettings, batch: TrainingBatch, learning_rate: float
+) -> torch.Tensor:
+    """Take one optimizer step.
 
-    Each share counts by its part of the batch's predictions, so it does not matter how the
-    sentences are divided among threads and ranks. A thread computes on one processor: products of
-    a few hundred rows are too small to be divided themselves.
+    Each thread computes the gradients of its share of the batch. They are added up over threads
+    and processes, and a share counts by its predictions, so the division changes nothing.
 
     Args:
         state: what is trained.
-        shares: of the batch, see `State.shares`.
-        learning_rate: of the step.
+        settings: [training].
+        batch: a share for each of the modules in ``state``.
+        learning_rate: the learning rate of this step.
 
     Returns:
-        This rank's share of the mean loss, on the device; the shares of all ranks add up to it.
+        This process's part of the mean loss, on the device. The parts of all processes add up.
     """
-    progress, settings, group = state.progress, state.settings, state.group
-    # All random numbers of a step follow from its index, so that a resumed run draws the same;
-    # ranks draw the same candidates, but use different dropout masks.
+    progress, device = state.progress, state.group.device
+    # The seed and the step decide all random numbers, so that a resumed run draws the same.
+    # Processes draw the same candidates, but different dropout masks.
     rng = np.random.default_rng([settings.seed, progress.step])
-    torch.manual_seed(int(rng.integers(2**31)) + group.rank)
+    torch.manual_seed(int(rng.integers(2**31)) + state.group.rank)
     candidates = None if state.sampler is None else state.sampler.sample(rng)
-    module, replicas = state.modules_of_threads()
-    for i, replica in enumerate(replicas, start=1):
-        if replica.generator is not None:
-            replica.generator.manual_seed(torch.initial_seed() + i)
-    modules: list[nn.Module] = [module, *replicas]
+    for i, module in enumerate(state.modules):
+        module.model.requires_grad_(progress.step >= progress.head_first)
+        module.zero_grad()
+        if module.generator is not None:
+            module.generator.manual_seed(torch.initial_seed() + i)
 
-    def backward(thread: int) -> torch.Tensor:
-        """The share of one thread: its gradients in its module, and its part of the loss."""
-        share, device = shares[thread], group.device
+    def backward(i: int) -> torch.Tensor:
+        share, targets = batch.shares[i], batch.teacher_targets[i]
+        if not share.lengths:
+            return torch.zeros((), device=device)
         with torch.autocast(device.type, torch.bfloat16, settings.mixed_precision):
-            mean = modules[thread](share.to(device), candidates)
-        loss = mean * (share.n_predicted / share.total_predictions)
+            mean = state.modules[i](share.to(device), candidates, targets)
+        loss = mean * (share.n_predicted / batch.n_predicted)
         with without_tf32(device):
-            (loss * group.world_size).backward()  # ranks contribute to a sum, not a mean
+            loss.backward()
         return loss.detach()
 
-    for each in modules:
-        each.zero_grad()
-    results = results_ahead(backward, range(len(modules)), len(modules))
-    total = torch.stack([result() for _, result in results]).sum()
-    for replica in replicas:
-        for parameter, copy in zip(module.parameters(), replica.parameters(), strict=True):
-            if parameter.grad is not None and copy.grad is not None:
-                parameter.grad += copy.grad
+    # Each thread computes on one processor: products of a few hundred rows are too small to divide.
+    n_threads = len(state.modules)
+    total = sum(result() for _, result in results_ahead(backward, range(n_threads), n_threads))
+    for first, *others in zip(*(module.parameters() for module in state.modules), strict=True):
+        if first.requires_grad:
+            first.grad = torch.zeros_like(first) if first.grad is None else first.grad
+            for other in others:
+                first.grad += 0 if other.grad is None else other.grad
+            state.group.all_reduce(first.grad)
     torch.nn.utils.clip_grad_norm_(state.parameters, settings.max_grad_norm)
     state.optimizer.param_groups[0]["lr"] = learning_rate
     state.optimizer.step()
 
     progress.step += 1
-    progress.words += shares[0].total_words
-    return total
+    progress.words += batch.n_words
+    return torch.as_tensor(total)

@@ -100,7 +100,7 @@ def test_a_run_that_is_stopped_says_so(config, shards, tmp_path, monkeypatch) ->
 
 
 def test_minutes_and_overrides_of_the_environment(config, shards, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(minutes, "plan", lambda *given: (9, 999, 999))
+    monkeypatch.setattr(minutes, "plan", lambda *given: (9, 999))
     paths = f"--paths.train {shards} --paths.dev {shards}"  # from the environment, too
     monkeypatch.setenv("SPACY_CONFIG_OVERRIDES", paths)
     assert run(config, tmp_path / "out", "-q", "--minutes", 9).exit_code == 0

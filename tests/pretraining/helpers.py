@@ -21,8 +21,8 @@ from spacy_elmo.bilm.sentence_batches import id_tensor
 from spacy_elmo.lm.encoded_sentences import EncodedSentences, SentenceBatch
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
-from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.schedule import Schedule
+from spacy_elmo.pretraining import train as loop
+from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
 
 ANIMALS = {"dogs": "bark", "cows": "moo", "cats": "purr", "owls": "hoot"}
 # Each sentence is as likely as the others, and only its first word is free in either direction:
@@ -138,14 +138,14 @@ def log_probabilities(
 
 def stop_after(monkeypatch: pytest.MonkeyPatch, step: int, number: int = signal.SIGINT) -> None:
     """Send a signal while this step is being taken."""
-    learning_rate = Schedule.learning_rate
+    learning_rate = loop.learning_rate
 
-    def wrapped(schedule: Schedule, done: int) -> float:
+    def wrapped(settings: TrainingSettings, done: int) -> float:
         if done + 1 == step:
             signal.raise_signal(number)
-        return learning_rate(schedule, done)
+        return learning_rate(settings, done)
 
-    monkeypatch.setattr(Schedule, "learning_rate", wrapped)
+    monkeypatch.setattr(loop, "learning_rate", wrapped)
 
 
 def same_weights(one: Path, other: Path) -> bool:

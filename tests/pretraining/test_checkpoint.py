@@ -10,7 +10,7 @@ import pytest
 
 from spacy_elmo.pretraining import train as loop
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, Progress, State, read_checkpoint
-from spacy_elmo.pretraining.corpus import CorpusPosition
+from spacy_elmo.pretraining.corpus import CorpusPosition, make_batch
 from spacy_elmo.pretraining.prepare import resumed_config
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.pretraining.train_step import train_step
@@ -20,7 +20,7 @@ from spacy_elmo.weights.layout import VOCAB
 from .helpers import contents, make_block, make_config, make_vocab, prose, write_text
 
 WORDS = make_vocab(word for words in prose() for word in words)
-BATCH = make_block(prose(), WORDS).batch(np.arange(10))
+BATCH = make_batch(make_block(prose(), WORDS), np.arange(10))
 PROGRESS = Progress(position=CorpusPosition(1, 2, 3, 4), seconds=1.5, best=12.25)
 
 
@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
     """The checkpoint of a state after a step."""
     state = make_state()
     state.progress = PROGRESS
-    train_step(state, [BATCH], 0.1)
+    train_step(state, make_config().training, BATCH, 0.1)
     state.save(tmp_path / CHECKPOINT, make_config())
     return tmp_path / CHECKPOINT
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds
 from spacy_elmo.bilm.sentence_batches import id_tensor
 from spacy_elmo.lm.encoded_sentences import SentenceBatch
-from spacy_elmo.pretraining.config import CorpusSettings, TrainingSettings
+from spacy_elmo.pretraining.config import CorpusSettings, PretrainConfig, TrainingSettings
 from spacy_elmo.pretraining.corpus import CorpusPosition, TrainingCorpus
 from spacy_elmo.text.shards import Shards
 
@@ -38,9 +38,11 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def make_corpus(shards: list[Path], buffer_words: int = 250, seed: int = 0) -> TrainingCorpus:
-    settings = CorpusSettings(buffer_words=buffer_words)
-    training = TrainingSettings(batch_words=BATCH_WORDS, seed=seed)
-    return TrainingCorpus(Shards(shards), VOCAB, CharacterIds(2), settings, training)
+    config = PretrainConfig(
+        corpus=CorpusSettings(buffer_words=buffer_words),
+        training=TrainingSettings(batch_words=BATCH_WORDS, seed=seed),
+    )
+    return TrainingCorpus(Shards(shards), VOCAB, CharacterIds(2), config)
 
 
 def read_words(batch: SentenceBatch) -> list[list[str]]:
@@ -60,8 +62,8 @@ def read_words(batch: SentenceBatch) -> list[list[str]]:
 
 def epoch_of(corpus: TrainingCorpus, epoch: int) -> list[SentenceBatch]:
     batches = []
-    for [batch], after in corpus.batches(CorpusPosition(epoch)):
-        batches.append(batch)
+    for batch, after in corpus.batches(CorpusPosition(epoch)):
+        batches += batch.shares
         if after.epoch > epoch:
             break
     assert after == CorpusPosition(epoch + 1)
@@ -98,8 +100,12 @@ def test_the_order_follows_from_the_seed(shards) -> None:
         list(islice(make_corpus(shards, seed=seed).batches(CorpusPosition()), 12))
         for seed in (0, 0, 1)
     )
-    assert all(same_batches(a, b) for ([a], _), ([b], _) in zip(first, again, strict=True))
-    assert not all(same_batches(a, b) for ([a], _), ([b], _) in zip(first, other, strict=True))
+    assert all(
+        same_batches(*a.shares, *b.shares) for (a, _), (b, _) in zip(first, again, strict=True)
+    )
+    assert not all(
+        same_batches(*a.shares, *b.shares) for (a, _), (b, _) in zip(first, other, strict=True)
+    )
 
 
 @pytest.mark.parametrize("buffer_words", [1, 40, 250, 10_000])
@@ -109,10 +115,10 @@ def test_reading_goes_on_from_any_place(shards, buffer_words) -> None:
     assert whole[-1][1].epoch >= 1
     for done in range(0, 80, 7):
         position = whole[done][1]
-        for ([batch], after), ([expected], after_expected) in zip(
+        for (batch, after), (expected, after_expected) in zip(
             corpus.batches(position), whole[done + 1 : done + 9], strict=False
         ):
-            assert same_batches(batch, expected)
+            assert same_batches(*batch.shares, *expected.shares)
             assert after == after_expected
 
 
@@ -121,8 +127,8 @@ def test_batches_that_threads_make_are_the_same(shards) -> None:
     corpus, before = make_corpus(shards), threading.active_count()
     alone, ahead = (corpus.batches(CorpusPosition(), n_threads=n) for n in (1, 3))
     pairs = zip(ahead, islice(alone, 90), strict=False)
-    for ([batch], after), ([expected], after_expected) in pairs:
-        assert same_batches(batch, expected) and after == after_expected
+    for (batch, after), (expected, after_expected) in pairs:
+        assert same_batches(*batch.shares, *expected.shares) and after == after_expected
         assert threading.active_count() > before
     ahead.close()
     assert threading.active_count() == before
@@ -176,8 +182,8 @@ def test_a_plan_has_every_sentence_once(
 
 def test_each_epoch_has_an_order_of_its_own(shards: list[Path]) -> None:
     orders: list[list[str]] = [[]]
-    for [batch], after in make_corpus(shards, buffer_words=1).batches(CorpusPosition()):
-        orders[-1] += [words[1] for words in read_words(batch)]
+    for batch, after in make_corpus(shards, buffer_words=1).batches(CorpusPosition()):
+        orders[-1] += [words[1] for words in read_words(*batch.shares)]
         if after.epoch == 3:
             break
         if after.epoch == len(orders):

@@ -109,7 +109,7 @@ def test_a_new_head_learns_first(trained, animals, tmp_path, monkeypatch, capsys
         assert torch.equal(numbers(tmp_path / "held" / "model-last")[name], value)
     _, vocab = load_head(str(tmp_path / "held" / "model-last"))
     assert "owls" in vocab.words
-    monkeypatch.setattr(minutes, "plan", lambda *given: (6, 999, 999))
+    monkeypatch.setattr(minutes, "plan", lambda *given: (6, 999))
     for name, changes in (("both", {}), ("fitted", {"training.minutes": 1})):
         progress = pretrain(going_on(animals, start, changes), tmp_path / name, quiet=True)
         assert progress.head_first == progress.step // 2

@@ -10,11 +10,11 @@ from torch.nn import functional as F
 
 import spacy_elmo
 from spacy_elmo import Encoder
-from spacy_elmo.lm.encoded_sentences import SentenceBatch
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, State
 from spacy_elmo.pretraining.config import read_config
+from spacy_elmo.pretraining.corpus import Shares, TrainingBatch, make_batch
 from spacy_elmo.pretraining.prepare import find_reader
-from spacy_elmo.pretraining.teacher import EncodedVectors, Teacher, add_targets, find_teacher
+from spacy_elmo.pretraining.teacher import EncodedVectors, Teacher, find_teacher
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.pretraining.train_step import train_step
 from spacy_elmo.weights.find import load_bilm
@@ -51,9 +51,8 @@ def teach(sentences: list[list[str]]) -> list[Any]:
     return results
 
 
-def batch_of(share: tuple[int, int] = (0, 1)) -> SentenceBatch:
-    words = BLOCK.words(ALL[share[0] :: share[1]])
-    return add_targets(BLOCK.batch(ALL, share), words, Teacher(teach, SIZE))
+def batch_of(shares: Shares = ((0, 1),)) -> TrainingBatch:
+    return make_batch(BLOCK, ALL, shares, Teacher(teach, SIZE))
 
 
 def make_state(n_threads: int = 1, **settings: Any) -> State:
@@ -62,23 +61,23 @@ def make_state(n_threads: int = 1, **settings: Any) -> State:
 
 
 def test_each_vector_is_beside_its_token() -> None:
-    batch = batch_of()
-    assert batch.teacher_targets is not None
-    vectors, tokens = batch.teacher_targets
+    [batch], [targets], *_ = batch_of()
+    assert targets is not None
+    vectors, tokens = targets
     n_words = sum(len(words) for words in prose() if words != ["No", "."])
     assert vectors.shape == (n_words, SIZE) and tokens.shape == (n_words,)
-    targets = [VOCAB.words[i] for i in batch.targets[tokens].tolist()]
+    found = [VOCAB.words[i] for i in batch.targets[tokens].tolist()]
     taken = [words for words in BLOCK.words(ALL) if words != ["No", "."]]
-    assert targets == [word for words in taken for word in words]
+    assert found == [word for words in taken for word in words]
     expected = np.concatenate([v for v in teach(taken)])
     np.testing.assert_allclose(vectors.numpy(), expected, rtol=1e-6)
 
 
 def test_shares_learn_what_the_whole_batch_would() -> None:
     def gradients(n_threads: int) -> list[torch.Tensor]:
-        state = make_state(n_threads, max_grad_norm=1e9, teacher_weight=3.0)
-        shares = [batch_of(share) for share in state.shares()]
-        train_step(state, shares, 0.0)
+        state = make_state(n_threads, teacher_weight=3.0)
+        settings = make_config(changes={"training.max_grad_norm": 1e9}).training
+        train_step(state, settings, batch_of(state.shares()), 0.0)
         return [p.grad for p in state.parameters if p.grad is not None]
 
     whole = gradients(1)
@@ -90,9 +89,10 @@ def test_shares_learn_what_the_whole_batch_would() -> None:
 
 def test_the_layers_learn_the_vectors() -> None:
     torch.manual_seed(0)
-    state, batch = make_state(teacher_weight=2.0), batch_of()
-    assert batch.teacher_targets is not None
-    vectors, tokens = batch.teacher_targets
+    state, whole = make_state(teacher_weight=2.0), batch_of()
+    [batch], [targets], *_ = whole
+    assert targets is not None
+    vectors, tokens = targets
 
     def similarity() -> float:
         with torch.no_grad():
@@ -105,7 +105,7 @@ def test_the_layers_learn_the_vectors() -> None:
     assert similarity() < 0.3
     before = [p.clone() for p in state.model.lstm.parameters()]
     for _ in range(250):
-        train_step(state, [batch], 0.02)
+        train_step(state, make_config().training, whole, 0.02)
     assert similarity() > 0.9
     assert not any(map(torch.equal, before, state.model.lstm.parameters()))
 
@@ -217,7 +217,7 @@ def test_a_teacher_may_give_tensors() -> None:
         vectors = [None if v is None else torch.from_numpy(v) for v in teach(sentences)]
         return [None if v is None else v.bfloat16().requires_grad_() for v in vectors]
 
-    targets = add_targets(BLOCK.batch(ALL), BLOCK.words(ALL), Teacher(give)).teacher_targets
-    expected = batch_of().teacher_targets
+    targets = Teacher(give).targets(BLOCK.words(ALL))
+    [expected] = batch_of().teacher_targets
     assert targets is not None and expected is not None
     torch.testing.assert_close(targets[0], expected[0].float(), rtol=1e-2, atol=0)

@@ -15,12 +15,13 @@ import torch
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
+from spacy_elmo.pretraining import evaluation
 from spacy_elmo.pretraining import train as loop
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, State, read_checkpoint
 from spacy_elmo.pretraining.config import PretrainConfig, read_config
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.schedule import Schedule
+from spacy_elmo.pretraining.schedule import fit_to_epochs, learning_rate
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.weights.find import find_weights, load_bilm
 
@@ -108,7 +109,7 @@ def test_models_have_the_perplexity_that_the_log_says(paths, tmp_path, monkeypat
         head.bias.data[3] += next(worse, 0.0)  # nothing more at the end
         return evaluate(model, head, *arguments, **settings)
 
-    monkeypatch.setattr(loop, "evaluate", spoil)
+    monkeypatch.setattr(evaluation, "evaluate", spoil)
     pretrain(small_run(paths), tmp_path / "out", quiet=True)
     results = {}
     for entry in read_log(tmp_path / "out" / "log.jsonl")[-2:]:
@@ -204,7 +205,7 @@ def kill(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> None:
 def test_a_run_killed_at_its_first_step_has_a_checkpoint(paths, tmp_path, monkeypatch) -> None:
     config, out = small_run(paths), tmp_path / "out"
     pretrain(config, tmp_path / "whole", quiet=True)
-    kill(monkeypatch, Schedule, "learning_rate")
+    kill(monkeypatch, loop, "learning_rate")
     with pytest.raises(Killed):
         pretrain(config, out, quiet=True)
     monkeypatch.undo()
@@ -326,13 +327,13 @@ def test_after_a_divergence_a_model_from_before_it_is_named(paths, tmp_path, mon
 def test_learning_rate() -> None:
     settings = {"max_steps": 100, "warmup_steps": 10, "decay_steps": 20, "learning_rate": 0.5}
     config = make_config(changes={f"training.{name}": n for name, n in settings.items()})
-    rates = [Schedule.plan(config.training, 0).learning_rate(step) for step in range(100)]
+    rates = [learning_rate(fit_to_epochs(config.training, 0), step) for step in range(100)]
     np.testing.assert_allclose(rates[:10], 0.5 * np.arange(1, 11) / 10)
     assert rates[10:80] == [0.5] * 70
     np.testing.assert_allclose(rates[80:], 0.5 * np.arange(20, 0, -1) / 20)
     constant = make_config(changes={"training.warmup_steps": 0, "training.decay_steps": 0})
-    level = Schedule.plan(constant.training, 0)
-    assert {level.learning_rate(step) for step in range(20)} == {0.02}
+    level = fit_to_epochs(constant.training, 0)
+    assert {learning_rate(level, step) for step in range(20)} == {0.02}
 
 
 def test_what_a_run_prints(paths, tmp_path, capsys) -> None:
@@ -543,8 +544,8 @@ def test_evaluations_are_at_the_highest_precision(paths, tmp_path, monkeypatch) 
         found[name].add(torch.get_float32_matmul_precision())
         return real(*given, **more)
 
-    for name in found:
-        monkeypatch.setattr(loop, name, partial(noted, name, getattr(loop, name)))
+    for module, name in ((evaluation, "evaluate"), (loop, "train_step")):
+        monkeypatch.setattr(module, name, partial(noted, name, getattr(module, name)))
     before = torch.get_float32_matmul_precision()
     changes = {"training.matmul_precision": "medium"}
     pretrain(small_run(paths, changes), tmp_path / "out", quiet=True)

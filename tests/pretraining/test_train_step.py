@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
-from spacy_elmo.lm.encoded_sentences import SentenceBatch
+from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.pretraining.checkpoint import Progress, State
+from spacy_elmo.pretraining.corpus import Shares, make_batch
 from spacy_elmo.pretraining.distributed import ProcessGroup
 from spacy_elmo.pretraining.loss import BiLMLoss
 from spacy_elmo.pretraining.train_step import train_step
@@ -23,10 +23,10 @@ ONE = ProcessGroup(CPU)
 
 
 class Alone(ProcessGroup):
-    """One of several processes, whose gradients are not averaged."""
+    """One of several processes, whose gradients are not added to those of the others."""
 
-    def wrap(self, module: nn.Module) -> nn.Module:
-        return module
+    def all_reduce(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor
 
 
 def make_state(
@@ -42,15 +42,25 @@ def make_state(
     return State(make_config(changes=changes), len(VOCAB), group, progress, n_threads=n_threads)
 
 
+def step(
+    state: State, rate: float, block: EncodedSentences = BLOCK, shares: Shares = ((0, 1),),
+    **settings: Any,
+) -> float:  # fmt: skip
+    """One step on all sentences; the loss."""
+    training = make_config(changes={f"training.{k}": v for k, v in settings.items()}).training
+    batch = make_batch(block, np.arange(len(block.lengths)), shares)
+    return float(train_step(state, training, batch, rate))
+
+
 def gradients(
-    parts: list[SentenceBatch], group: ProcessGroup = ONE, mixed: bool = False, n_threads: int = 1
+    shares: Shares = ((0, 1),), group: ProcessGroup = ONE, mixed: bool = False
 ) -> tuple[float, list[torch.Tensor]]:
     """The loss, and the gradient of each parameter."""
-    changes = {"dropout": 0.0, "mixed_precision": mixed, "max_grad_norm": 1e9}
-    state = make_state(group, n_threads=n_threads, sampled=True, **changes)
-    loss = train_step(state, parts, 0.0)
+    state = make_state(group, n_threads=len(shares), sampled=True, dropout=0.0)
+    changes = {"mixed_precision": mixed, "max_grad_norm": 1e9}
+    loss = step(state, 0.0, shares=shares, **changes)
     assert all(p.grad is not None for p in state.parameters)
-    return float(loss), [p.grad for p in state.parameters if p.grad is not None]
+    return loss, [p.grad for p in state.parameters if p.grad is not None]
 
 
 def assert_same(one: list[torch.Tensor], other: list[torch.Tensor]) -> None:
@@ -73,23 +83,21 @@ def test_dropout_before_the_head() -> None:
 @pytest.mark.parametrize("count", [2, 3, 12])
 def test_the_shares_of_processes_are_one_batch(count: int) -> None:
     """Though some may hold no sentence at all, as here of twelve."""
-    loss, whole = gradients([BLOCK.batch(ALL)])
+    loss, whole = gradients()
     losses, grads = [], []
     for rank in range(count):
-        share = BLOCK.batch(ALL, (rank, count))
-        loss_of_share, of_share = gradients([share], Alone(CPU, rank, count))
+        loss_of_share, of_share = gradients([(rank, count)], Alone(CPU, rank, count))
         losses.append(loss_of_share)
         grads.append(of_share)
     assert sum(losses) == pytest.approx(loss, rel=1e-5)
-    assert_same([torch.stack(of_each).mean(0) for of_each in zip(*grads, strict=True)], whole)
+    assert_same([torch.stack(of_each).sum(0) for of_each in zip(*grads, strict=True)], whole)
 
 
 @pytest.mark.parametrize("n_threads", [2, 3, 12])
 def test_the_shares_of_threads_are_one_batch(n_threads: int) -> None:
     """Also where some hold no sentence."""
-    loss, whole = gradients([BLOCK.batch(ALL)])
-    shares = [BLOCK.batch(ALL, (thread, n_threads)) for thread in range(n_threads)]
-    loss_of_threads, of_threads = gradients(shares, n_threads=n_threads)
+    loss, whole = gradients()
+    loss_of_threads, of_threads = gradients([(thread, n_threads) for thread in range(n_threads)])
     assert loss_of_threads == pytest.approx(loss, rel=1e-5)
     assert_same(of_threads, whole)
 
@@ -97,14 +105,13 @@ def test_the_shares_of_threads_are_one_batch(n_threads: int) -> None:
 def test_threads_drop_out_the_same_again_but_not_as_each_other() -> None:
     """However the system orders them; sentences that are alike are dropped out differently."""
     block = make_block([["a", "b", "c"]] * 8, VOCAB)
-    parts = [block.batch(np.arange(8), (thread, 2)) for thread in range(2)]
     results = []
     for _ in range(3):
-        state = make_state(n_threads=2, dropout=0.5, max_grad_norm=1e9)
+        state = make_state(n_threads=2, dropout=0.5)
         for _ in range(2):
-            train_step(state, parts, 0.1)
+            step(state, 0.1, block, [(0, 2), (1, 2)], max_grad_norm=1e9)
         results.append([p.detach().clone() for p in state.parameters])
-        (replica,) = state.modules_of_threads()[1]
+        replica = state.modules[1]
         grads = [replica.model.lstm[0].weight_hr.grad, state.model.lstm[0].weight_hr.grad]
         assert not torch.allclose(grads[0] * 2, grads[1], rtol=0.01)
     assert all(map(torch.equal, results[0], results[1]))
@@ -113,13 +120,13 @@ def test_threads_drop_out_the_same_again_but_not_as_each_other() -> None:
 
 def test_each_step_draws_anew() -> None:
     state = make_state(dropout=0.5)
-    losses = [float(train_step(state, [BLOCK.batch(ALL)], 0.0)) for _ in range(2)]
+    losses = [step(state, 0.0) for _ in range(2)]
     assert losses[0] != losses[1]
 
 
 def test_the_gradient_is_clipped() -> None:
-    state = make_state(max_grad_norm=1e-3)
-    train_step(state, [BLOCK.batch(ALL)], 0.0)
+    state = make_state()
+    step(state, 0.0, max_grad_norm=1e-3)
     norms = [p.grad.norm() for p in state.parameters if p.grad is not None]
     assert float(torch.stack(norms).norm()) == pytest.approx(1e-3, rel=1e-3)
 
@@ -128,18 +135,18 @@ def test_the_biLM_is_frozen_while_the_head_is_trained_first() -> None:
     state = make_state(progress=Progress(head_first=1))
     model = state.model
     before = [p.clone() for p in state.parameters]
-    train_step(state, [BLOCK.batch(ALL)], 0.1)
+    step(state, 0.1)
     assert all(p.grad is None for p in model.parameters())
     changed = [not torch.equal(a, b) for a, b in zip(before, state.parameters, strict=True)]
     assert changed == [False] * len(list(model.parameters())) + [True, True]
-    train_step(state, [BLOCK.batch(ALL)], 0.1)
+    step(state, 0.1)
     assert all(p.grad is not None for p in model.parameters())
     assert not any(torch.equal(a, b) for a, b in zip(before, state.parameters, strict=True))
 
 
 def test_mixed_precision_is_near() -> None:
-    loss, exact = gradients([BLOCK.batch(ALL)])
-    mixed_loss, mixed = gradients([BLOCK.batch(ALL)], mixed=True)
+    loss, exact = gradients()
+    mixed_loss, mixed = gradients(mixed=True)
     assert mixed_loss != loss
     assert mixed_loss == pytest.approx(loss, rel=0.01)
     for a, b in zip(exact, mixed, strict=True):
