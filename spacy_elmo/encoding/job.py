@@ -176,7 +176,8 @@ def find_job(
                 f"'{description}' describes. Choose another name to write to."
             )
         return None
-    is_finished = {*Summary._fields} < {*state} and {*written} <= {*found}
+    gone = [path for path in written if path not in found]
+    is_finished = {*Summary._fields} < {*state} and not gone
     others = [f.name for f in out.glob("*") if not f.match(PARTS) and f.name not in (JOB, LOCK)]
     if others and (force or not is_finished):
         raise ValueError(f"No job has written '{others[0]}' in '{out}'. Move it elsewhere first.")
@@ -185,7 +186,9 @@ def find_job(
             path.unlink()
         return None
     if not resume:
-        how = "is finished" if is_finished else "is not finished: continue it with --resume"
+        how = "is not finished: continue it with --resume"
+        if {*Summary._fields} < {*state}:
+            how = f"is finished, but '{gone[0]}' is gone" if gone else "is finished"
         raise ValueError(f"The job of '{out}' {how}. Use --force to encode it again.")
     if differing := [name for name in job if before.get(name) != job[name]]:
         changes = ", ".join(f"{name} = {before.get(name)!r}" for name in differing)

@@ -81,7 +81,10 @@ def check_row(row: Any) -> Row:
     if not isinstance(row, list) and type(row) is not tuple:  # a named tuple is a row of a table
         return check_text(row)
     if not all(isinstance(word, str) and word for word in row):
-        raise ValueError(f"expected words that are not empty, found {shorten(row)}")
+        raise ValueError(
+            f"expected words that are not empty, found {shorten(row)}: give the text of each, such "
+            f"as token.text"
+        )
     if len(row) == 1 and len(row[0].split()) > 1:
         raise ValueError(f"expected words, found {shorten(row)}: give the text, not a list of it")
     return list(map(str, row))

@@ -121,6 +121,7 @@ NLP = spacy.blank("en")
         (NLP("a b")[0], r"as in \[doc\.text\]; found a Token"),
         *((["a b", each], r"Row 1: .* its text, doc\.text, or the words") for each in (
             NLP("a b"), NLP("a b")[:1], NLP("a b")[0])),
+        ([[*NLP("a b")]], r"Row 0: .* found \[a, b\]: give the text of each, such as token\.text"),
         (np.array([["a", "b"], ["c", "d"]]), r"column of texts; found a ndarray .* \(2, 2\)"),
         (np.array("a b"), r"column of texts; found a ndarray of the shape \(\)"),
         ([b"x"], "Row 0: expected a text, found b'x'"),

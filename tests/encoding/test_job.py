@@ -182,7 +182,8 @@ def test_a_file_that_somebody_has_removed_is_written_again(name, text, tmp_path,
     before = content(out)
     for again in ("--resume", "--force"):
         shutil.rmtree(out) if out.is_dir() else (tmp_path / name).unlink()
-        assert refused("is not finished", text, out, "-w", weights)
+        said = f"is finished, but '{tmp_path / name}' is gone. Use --force"
+        assert refused(said, text, out, "-w", weights)
         assert refused("has layers = 'mix'", text, out, "-w", weights, "--resume", "--layers=top")
         assert run(text, out, "-w", weights, again).exit_code == 0
         assert content(out) == before
