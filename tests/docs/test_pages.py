@@ -130,7 +130,7 @@ def test_the_picture_of_senses_is_what_its_command_draws(folder: Path) -> None:
 
 def test_sizes_of_pictures_are_plain() -> None:
     """Without units or a style, which renderers other than browsers do not know."""
-    for file in (DOCS / "images").glob("*.svg"):
+    for file in [*DOCS.glob("images/*.svg"), *ROOT.glob("project/pictures/*.svg")]:
         root = ET.parse(file).getroot().attrib
         width, height = (float(root[name]) for name in ("width", "height"))
         _, _, *box = map(float, root["viewBox"].split())
