@@ -18,7 +18,7 @@ from spacy_elmo.weights.layout import HEAD, META, VOCAB
 
 Unit = dict[str, Any]
 # Weights whose gates were rounded to int8 after they had been measured, and what they were then.
-# `int8.py` measures what that changes.
+# `recipes.py --swap` measures what that changes.
 ROUNDED = {"8cacb89e42d3": "5b815c2827b4", "c1641c2f7d57": "d4b15318437b"}  # en_sm, ko_sm
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import recipes
 import six_tasks
 from arms import BOTH, ENSEMBLE, LINEAR, MIX, WITHOUT
 from results import Results
@@ -22,7 +23,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 SPEED, LANGUAGES = RESULTS / "speed.json", RESULTS / "languages.jsonl"
 FACTS = Path(__file__).parents[2] / "project" / "weights" / "languages.json"
 EN_MD = "en_md", "be1353e2d81a"  # name and fingerprint
-SIX_TASKS = RESULTS / "six_tasks.jsonl"
+RECIPES, SIX_TASKS = RESULTS / "recipes.jsonl", RESULTS / "six_tasks.jsonl"
 SIX_TASKS_OF = "en_sm-0.2.0", "6521b5a71ccc"  # name and fingerprint: these take days
 NONE = "–"
 PAIRED_SEEDS = range(5)
@@ -418,6 +419,7 @@ TABLES: dict[str, Callable[[Found], Iterator[str]]] = {
     "texts": texts,
     "languages": lambda found: languages(),
     "settings": arms,
+    "recipes": lambda found: recipes.lines(Results(RECIPES)),
     "senses": senses,
     "similarity": similarity,
     "six-tasks": paper_tasks,

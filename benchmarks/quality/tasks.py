@@ -118,13 +118,13 @@ def read_klue(data: Path, split: str) -> Iterator[Doc]:
         yield doc
 
 
-def read_few(lang: str, data: Path, split: str) -> Iterator[Doc]:
+def read_few(lang: str, data: Path, split: str, n_sents: int = 1) -> Iterator[Doc]:
     """A treebank of another language: 400 sentences to learn from, the rest of its dev set, and
     its test set. The tags are the universal ones where it has no others."""
     name = "test" if split == "test" else "few"
     text = read_text(data / "languages" / lang / f"ud.{name}.conllu.xz")
-    docs = conllu_to_docs(text, n_sents=1, no_print=True)
-    first, last = {"train": (0, FEW), "dev": (FEW, None), "test": (0, None)}[split]
+    docs, few = conllu_to_docs(text, n_sents=n_sents, no_print=True), FEW // n_sents
+    first, last = {"train": (0, few), "dev": (few, None), "test": (0, None)}[split]
     for doc in itertools.islice(docs, first, last):
         for token in doc:
             token.tag_ = token.tag_.strip("_") or token.pos_

@@ -1,10 +1,11 @@
-"""What trains components, at its smallest: downstream, adapted, entities and others."""
+"""What trains components, at its smallest: downstream, adapted, recipes and others."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import long_texts
 import numpy as np
 import pytest
 import spacy
@@ -162,3 +163,37 @@ def test_entities(run: Run, data: Path, tmp_path: Path) -> None:
     assert all(f"{name} 0 1 steps, last: " in out for name in ("recipe", "beam", "BiLSTM"))
     assert "recipe, 60 steps, last: 100.0" in out
     assert run("entities", *few) == out  # all are there
+
+
+def test_recipes(run: Run, data: Path, tmp_path: Path) -> None:
+    """Each recipe learns, is kept, timed, and compared with that of `elmo add`; a swap of weights
+    for themselves changes no prediction."""
+    out, kept = tmp_path / "out.jsonl", tmp_path / "kept"
+    given = (out, "--data", data, "--tasks", "English, 100", "names", "--seeds", 0)
+    few = (*given, "--steps", 2, "--save", kept, "--swap", "en_sm")
+    printed = run("recipes", *few)
+    records = [json.loads(line) for line in out.read_text("utf8").splitlines()]
+    by_arm = {r["unit"]["arm"]: r["found"] for r in records if r["unit"]["task"] != "names"}
+    assert len(records) == 2 * len(by_arm) and "swapped" not in by_arm["without"]
+    swapped = [found["swapped"] for arm, found in by_arm.items() if arm != "without"]
+    assert {each["differ"] for each in swapped} == {0.0}
+    assert by_arm["light"]["MB"] < by_arm["elmo_add"]["MB"] < by_arm["four_layers"]["MB"]
+    assert run("recipes", *few) == printed  # all are there
+    timed = run("recipes", *given, "--times", kept, "--runs", 1).splitlines()
+    rows = [line.strip("| ").split(" | ") for line in timed[2:]]
+    labels = [f"English, 100: {name}" for name in ("tags", "trees", "sentence ends")]
+    costs = ["… µs a word", "… MB"]
+    assert [row[0] for row in rows] == [*labels, *costs, "names: F1", *costs]
+    assert all(float(cell) > 0 for row in rows if row[0] in costs for cell in row[1:6])
+
+
+def test_long_texts(run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first word of a text tells its class, and so do all."""
+    texts = {label: [[label, *["and", "so", "on"]] for _ in "12345"] for label in ("sea", "law")}
+    monkeypatch.setattr(long_texts, "SETS", {"tiny": lambda data: texts})
+    monkeypatch.setattr(long_texts, "N_TRAIN", 3)
+    few = ("--data", data, "--sets", "tiny", "--words", 1, 0, "--seeds", 0)
+    printed = run("long_texts", tmp_path / "out.jsonl", *few).splitlines()
+    assert [line.split(" | ")[:3] for line in printed[2:]] == [
+        ["| tiny", words, "100.0 ± 0.0"] for words in ("1", "all")
+    ]

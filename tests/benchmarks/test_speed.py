@@ -36,3 +36,10 @@ def test_cost(run: Run, data: Path, text: Path) -> None:
 
 def test_pretraining(run: Run, text: Path) -> None:
     assert "\nratio: " in run("pretraining", text, "--words", 20, "--runs", 1)
+
+
+@pytest.mark.slow
+def test_training(run: Run, data: Path) -> None:
+    first, *sides = run("training", data, "--components", "tagger", "--steps", 3).splitlines()
+    assert first == "tagger, 3 steps, 3 epochs" and len(sides) == 3
+    assert sides[0].endswith(", 1.00") and sides[1].startswith("with ELMo ")
