@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from ..util.settings import Settings, above_zero, in_range, one_of, setting
+from ..util.settings import Settings, above_zero, in_range, one_of, option
 
 INITIAL_STATES = ("zero", "warm")
 # Of Unicode normalization. Lower case keeps these, but not the compatibility forms.
@@ -58,7 +58,7 @@ class BiLMConfig(Settings):
     """
 
     title = "biLM config:"
-    filters: tuple[tuple[int, int], ...] = setting(kind=tuple[Filter, ...], max_length=MAX_FILTERS)
+    filters: tuple[tuple[int, int], ...] = option(kind=tuple[Filter, ...], max_length=MAX_FILTERS)
     projection_dim: int = in_range(1, MAX_UNITS)
     dim: int = in_range(1, MAX_UNITS)
     n_layers: int = in_range(1, MAX_LAYERS, 1)
@@ -70,7 +70,7 @@ class BiLMConfig(Settings):
     use_skip_connections: bool = True
     max_characters_per_token: int = in_range(3, MAX_CHARACTERS, 50)
     initial_state: str = one_of(*INITIAL_STATES)
-    unicode_normalization: str | None = setting(None, kind=Literal[FORMS] | None)
+    unicode_normalization: str | None = option(None, kind=Literal[FORMS] | None)
     lower_capitals: bool = False
     token_encoder: str = one_of("char_cnn", "char_word_cnn")
     int8: bool = False

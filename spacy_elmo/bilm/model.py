@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..util.threads import results_ahead, steady_threads, threads_for
+from ..util.threads import prefetch_map, threads_for, worker_count
 from .char_cnn import CharCNN
 from .char_word_cnn import CharWordCNN
 from .config import BiLMConfig
@@ -305,11 +305,11 @@ class BiLM(nn.Module):
             ends[0][:, :, batch], ends[1][:, :, batch] = end
 
         paying = int(n_tokens * self.config.layer_size / LAYER_WORK_PER_THREAD)
-        n_threads = min(steady_threads(self.n_threads), paying) if is_divisible and paying else 1
+        n_threads = min(worker_count(self.n_threads), paying) if is_divisible and paying else 1
         # Batches of about equal size, so that none is left over that is hardly filled.
         n_batches = n_threads * max(1, round(n_tokens / batch_words / n_threads))
         plan = indexed.plan(-(-n_tokens // n_batches))
-        for _, result in results_ahead(read, plan, n_threads):
+        for _, result in prefetch_map(read, plan, n_threads):
             result()
         return results, ends
 

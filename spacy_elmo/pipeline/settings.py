@@ -1,4 +1,4 @@
-"""The settings of a biLM in a pipeline, and those of a mix; `architectures` has the defaults."""
+"""The settings of a biLM in a pipeline, and of a mix; `architectures` has the defaults."""
 
 from __future__ import annotations
 
@@ -9,34 +9,36 @@ from pydantic import Field
 
 from ..bilm.config import INITIAL_STATES
 from ..text.segments import SEGMENTS
-from ..util.settings import Settings, above_zero, at_least, below_one, in_range, one_of, setting
+from ..util.settings import Settings, above_zero, at_least, below_one, in_range, one_of, option
 from ..weights.find import refuse_lists
 
-MAX_GAMMA = 1e6  # of a mix; times a biLM's layers it stays finite
+MAX_GAMMA = 1e6  # with a larger γ, mixed layers might not be finite
 
 
 @dataclass(frozen=True, kw_only=True)
 class BiLMSettings(Settings):
-    """The arguments of `spacy-elmo.Elmo.v1`, but for its mix; not serialized, so that a config can
-    change them.
+    """The arguments of `spacy-elmo.Elmo.v1` except its mix. They are not serialized with the model,
+    so a config can change them.
 
     Attributes:
-        weights: an embedded or downloaded name, or a directory of our format; see `find_weights`.
-            In a pipeline that was loaded, the deserialized weights take precedence.
-        frozen: the biLM is not trained, and no graph is built. Copies of it share its weights.
-        width: dimension 2P of the vectors, known from the weights; if given, it is checked.
-        initial_state: what each sentence starts from: ``"zero"``; ``"warm"``, a fixed state such as
-            the published biLMs need; or ``"auto"``, what the weights were trained with: ``"warm"``
-            for published ones, ``"zero"`` for ours.
-        segments: ``"sents"``, the Doc's sentences; ``"doc"``, the whole Doc; ``"auto"``, its
-            sentences if it has any, else split after sentence-final punctuation.
-        max_words: words of the longest sequence; longer ones are read in overlapping windows.
-        batch_words: words of one forward pass, sentence boundaries included, give or take half of
+        weights: a name, or a directory of our format; see `find_weights`. A saved pipeline brings
+            its own weights, which take precedence.
+        frozen: do not train the biLM. Copies of the pipeline share its weights in memory.
+        width: dimension 2P of the vectors, to be compared with the weights; None for any.
+        initial_state: the state from which each sentence starts: ``"zero"``; ``"warm"``, a fixed
+            state that the published biLMs need; or ``"auto"``, the one with which the weights were
+            trained: ``"warm"`` for published ones, ``"zero"`` for ours.
+        segments: what the biLM reads at once: ``"sents"``, the Doc's sentences; ``"doc"``, the
+            whole Doc; or ``"auto"``, the Doc's sentences if it has any, else the text between
+            sentence-final punctuation marks.
+        max_words: the largest number of words to read at once. Longer segments are read in
+            overlapping windows.
+        batch_words: words in one forward pass, sentence boundaries included, give or take half of
             them; ``nlp.pipe`` annotates up to four times as many at a time.
-        learn_rate_factor: factor of the learning rate for the biLM; without effect if it is frozen.
-        cache_mb: megabytes of layers to cache while something is trained on a frozen biLM, so
-            that it reads each sentence of the training once; 0 for no cache.
-        threads: how many threads the biLM computes on; null for OMP_NUM_THREADS or
+        learn_rate_factor: factor for the learning rate of a biLM that is not frozen.
+        cache_mb: megabytes in memory for the layers that a frozen biLM has computed in a training,
+            which then reads each sentence once; 0 for no cache.
+        threads: how many threads the biLM computes on; None for OMP_NUM_THREADS or
             MKL_NUM_THREADS if one is set, else one for small products and PyTorch's number for
             large ones; ``nlp.pipe`` divides texts among threads. A worker process takes one.
 
@@ -45,7 +47,7 @@ class BiLMSettings(Settings):
     """
 
     title = "The elmo model's setting"
-    weights: Any = setting(kind=str)  # noqa: RUF009  # spaCy passes lists on, to an error here
+    weights: Any = option(kind=str)  # noqa: RUF009  # spaCy passes lists on, to an error here
     frozen: bool
     width: int | None
     initial_state: str = one_of("auto", *INITIAL_STATES)
@@ -68,7 +70,8 @@ class BiLMSettings(Settings):
 
 @dataclass(frozen=True)
 class MixSettings(Settings):
-    """The arguments of `ScalarMix`; not serialized with the model, so a config can change them.
+    """The arguments of `ScalarMix`. They are not serialized with the model, so a config can change
+    them.
 
     Raises:
         ValueError: a setting is out of range.
@@ -78,10 +81,10 @@ class MixSettings(Settings):
     initial_weights: list[float] | None
     layer_norm: bool
     trainable: bool
-    gamma: float = setting(ge=-MAX_GAMMA, le=MAX_GAMMA)
+    gamma: float = option(ge=-MAX_GAMMA, le=MAX_GAMMA)
     dropout: float = below_one()
-    l2: float = setting(ge=0)
-    layers: int | str = setting(kind=Literal["all", "top"] | Annotated[int, Field(ge=0)])
+    l2: float = option(ge=0)
+    layers: int | str = option(kind=Literal["all", "top"] | Annotated[int, Field(ge=0)])
 
     def __post_init__(self) -> None:
         super().__post_init__()

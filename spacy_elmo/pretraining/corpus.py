@@ -16,7 +16,7 @@ from ..lm.encoded_sentences import EncodedSentences, SentenceBatch
 from ..lm.vocabulary import Vocabulary
 from ..text.shards import CorpusReader
 from ..util.settings import Settings, at_least
-from ..util.threads import results_ahead
+from ..util.threads import prefetch_map
 from .config import PretrainConfig
 from .teacher import Targets, Teacher
 
@@ -113,7 +113,7 @@ class TrainingCorpus:
                 rng = np.random.default_rng([seed, *start])
                 plan = buffer.plan(self.config.training.batch_words, rng)
                 prepare = partial(make_batch, buffer, shares=shares, teacher=self.teacher)
-                results = results_ahead(prepare, plan[position.batch :], n_threads)
+                results = prefetch_map(prepare, plan[position.batch :], n_threads)
                 for number, (_, result) in enumerate(results, position.batch + 1):
                     after = last if number == len(plan) else (*start, number)
                     yield result(), CorpusPosition(*after)

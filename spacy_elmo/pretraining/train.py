@@ -16,7 +16,7 @@ from ..lm.head import save_head
 from ..lm.perplexity import Perplexity
 from ..util.files import atomic_directory, locked, write_text
 from ..util.progress import ProgressBar
-from ..util.threads import steady_threads, threads_for
+from ..util.threads import threads_for, worker_count
 from ..weights.layout import VOCAB, Card
 from ..weights.native import save_bilm
 from . import minutes
@@ -63,7 +63,7 @@ def pretrain(
             the loss is not finite: the last checkpoint and models are still there.
     """
     save_memory_and_time()
-    n_threads = steady_threads(most=os.cpu_count() or 1)
+    n_threads = worker_count(most=os.cpu_count() or 1)
     with (
         process_group(device) as group,
         threads_for(0, n_threads, most=n_threads),

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from ..bilm.torch_precision import without_tf32
-from ..util.threads import results_ahead
+from ..util.threads import prefetch_map
 from .checkpoint import State
 from .config import TrainingSettings
 from .corpus import TrainingBatch
@@ -54,7 +54,7 @@ def train_step(
 
     # Each thread computes on one processor: products of a few hundred rows are too small to divide.
     n_threads = len(state.modules)
-    total = sum(result() for _, result in results_ahead(backward, range(n_threads), n_threads))
+    total = sum(result() for _, result in prefetch_map(backward, range(n_threads), n_threads))
     for first, *others in zip(*(module.parameters() for module in state.modules), strict=True):
         if first.requires_grad:
             first.grad = torch.zeros_like(first) if first.grad is None else first.grad

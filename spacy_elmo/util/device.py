@@ -1,4 +1,4 @@
-"""Devices by their names."""
+"""Finds a device by its name."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import torch
 
 
 def find_device(name: str) -> torch.device:
-    """The device of PyTorch's name for it; ``"cuda"`` is the first GPU.
+    """Find a device by PyTorch's name; ``"cuda"`` is the first GPU.
 
     Raises:
-        ValueError: there is no such device here.
+        ValueError: this machine has no such device.
     """
     try:
         device = torch.device(name)

@@ -1,5 +1,4 @@
-"""Clear errors for files that cannot be read; files and directories written whole or not at all;
-and locks of files."""
+"""Errors that name a file; atomic writes of files and directories; file locks."""
 
 from __future__ import annotations
 
@@ -20,31 +19,31 @@ from zipfile import BadZipFile
 
 from safetensors import SafetensorError
 
-WORKPLACE = ".spacy-elmo-new-"  # begins the names of directories in which files are written
-OLD = ".{}.spacy-elmo-old"  # name of a directory while it is replaced; what has it may be removed
-MAX_TEXT = 2**24  # characters of a JSON file or a document; in Python, JSON takes much more memory
-OF_THE_DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # errors that name no file
-# Errors of missing and damaged files; PyTorch and h5py raise RuntimeErrors. Others, as an
-# AttributeError, are faults of the code.
+WORKPLACE = ".spacy-elmo-new-"  # prefix of temporary directories, in which files are written
+OLD = ".{}.spacy-elmo-old"  # name of a directory that is being replaced
+MAX_TEXT = 2**24  # characters in a JSON file or a document; parsed JSON takes much more memory
+DISK_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # which do not name the file
+# What libraries raise for missing and damaged files (PyTorch and h5py RuntimeErrors). Another
+# error, such as an AttributeError, is a fault in the code.
 DAMAGED: tuple[type[Exception], ...] = (
     OSError, ValueError, KeyError, EOFError, RuntimeError, zlib.error, lzma.LZMAError, BadZipFile,
     UnpicklingError, configparser.Error, SafetensorError,
 )  # fmt: skip
-OF_THE_MACHINE = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # errors that no file is to blame for
+MACHINE_ERRORS = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # which are no fault of the file
 
 
 @contextmanager
 def reading(what: str, file: Path | str, *others: type[Exception]) -> Iterator[None]:
-    """Turn what is wrong with a file into one error that names it; no other error is changed.
+    """Read a file in a ``with`` block; any error about the file becomes one that names it.
 
     Args:
         what: the kind of file, for the error message.
-        file: its path, or its name in messages.
+        file: its path, or its name for the error message.
         others: errors of the library that reads it, beside `DAMAGED`.
 
     Raises:
-        ValueError: it is missing, damaged or of another format; or it is a pipe or a device, from
-            which reading may never end.
+        ValueError: the file is missing, damaged or of another format; or it is a pipe or a device,
+            from which reading may never end.
     """
     try:
         if isinstance(file, Path) and file.exists() and not file.is_file():
@@ -52,23 +51,21 @@ def reading(what: str, file: Path | str, *others: type[Exception]) -> Iterator[N
         yield
     except (*DAMAGED, *others) as error:
         is_full = any(sign in str(error) for sign in ("out of memory", "DefaultCPUAllocator"))
-        if is_full or getattr(error, "errno", None) in OF_THE_MACHINE:
+        if is_full or getattr(error, "errno", None) in MACHINE_ERRORS:
             raise
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise ValueError(f"Cannot read {what} {file}: {reason}") from error
 
 
 def read_whole(file: IO[AnyStr], most: int) -> AnyStr:
-    """All of an open file, unless it is too large.
-
-    Nothing that the file or a zip claims about its size is relied on.
+    """Read all of an open file, unless it is too large, whatever size a zip claims for it.
 
     Args:
-        file: opened to read bytes, or text.
-        most: bytes or characters.
+        file: a binary file or a text file.
+        most: limit in bytes or characters.
 
     Raises:
-        ValueError: it has more.
+        ValueError: the file has more.
     """
     data = file.read(most + 1)
     if len(data) > most:
@@ -78,20 +75,20 @@ def read_whole(file: IO[AnyStr], most: int) -> AnyStr:
 
 
 def read_text(path: Path) -> str:
-    """The text of a small UTF-8 file.
+    """Read a small UTF-8 file.
 
     Raises:
-        ValueError: it is not UTF-8, or too large.
+        ValueError: the file is not UTF-8, or too large.
     """
     with path.open(encoding="utf-8") as file:
         return read_whole(file, MAX_TEXT)
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object.
+    """Read a JSON object.
 
     Raises:
-        ValueError: it cannot be read, or is something else.
+        ValueError: the file cannot be read, or has no JSON object.
     """
     with reading("the JSON file", path):
         data = json.loads(read_text(path))
@@ -100,10 +97,14 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def members(data: Any, **kinds: type) -> list[Any]:
-    """Some members of an object that was read, each of the type that is given for its name.
+    """Get members of an object that was read, and check their types.
+
+    Args:
+        data: the object.
+        kinds: the members' types, by name.
 
     Raises:
-        ValueError: it is no object, or a member is missing or of another type.
+        ValueError: ``data`` is no dict, or a member is missing or of another type.
     """
     if not isinstance(data, dict):
         raise ValueError(f"expected an object, found {type(data).__name__}")
@@ -130,14 +131,20 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def atomic_file(path: Path) -> AbstractContextManager[Path]:
-    """Write a file under a temporary name; it gets its own when all of it is on the disk.
+    """Write a file in a ``with`` block, whole or not at all.
 
-    An existing file is replaced, a link too; if anything fails it stays as it was. Of several
-    writers, the last one's stays.
+    The block writes to a temporary path. Then the file replaces an existing file or link; if the
+    block fails, that stays as it was. Of several writers, the last one wins.
+
+    Args:
+        path: the file's path. A missing parent is not created: it may be a disk that is not
+            mounted.
+
+    Yields:
+        The temporary path.
 
     Raises:
-        OSError: it cannot be written. A missing folder is not created: it may have been one that
-            is no longer mounted.
+        OSError: the file cannot be written.
     """
     if not path.parent.exists():
         raise FileNotFoundError(f"There is no directory '{path.parent}' to write '{path.name}' to.")
@@ -148,19 +155,20 @@ def atomic_file(path: Path) -> AbstractContextManager[Path]:
 
 @contextmanager
 def atomic_directory(path: Path) -> Iterator[Path]:
-    """Write a directory under a temporary name; it gets its own when all of it is on the disk.
+    """Write a directory in a ``with`` block, whole or not at all.
 
-    An existing directory is replaced; if anything fails it stays as it was. A file is not
-    replaced. Of several writers, the last one's stays.
+    The block writes to a temporary directory. Then that replaces an existing directory; if the
+    block fails, the existing one stays as it was. Of several writers, the last one wins.
 
     Args:
-        path: of the directory; its parents are created, and links in it are followed.
+        path: the directory's path. Its parents are created, and links in it are followed.
 
     Yields:
-        The temporary directory, empty.
+        The temporary directory, which is empty.
 
     Raises:
-        OSError: it cannot be written, or is a file, or a mount point, which cannot be replaced.
+        OSError: the directory cannot be written; or the path is a file, or a mount point, which
+            cannot be replaced.
     """
     path = Path(os.path.realpath(path))
     if path.is_file():
@@ -174,7 +182,7 @@ def atomic_directory(path: Path) -> Iterator[Path]:
 
 
 def present_directory(path: Path) -> Path:
-    """Find a directory: elsewhere if a process has ended while `atomic_directory` replaced it."""
+    """Find a directory, or the old one if a process was killed while it replaced that."""
     real = Path(os.path.realpath(path))
     old = real.parent / OLD.format(real.name)
     return old if old.is_dir() and not path.exists() else path
@@ -182,14 +190,14 @@ def present_directory(path: Path) -> Path:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """The path's name in a new directory beside it; what is written there replaces the path.
+    """Let a ``with`` block write to a temporary path, then move the result to ``path``.
 
-    Two directories cannot be exchanged in one step everywhere, so the old one is renamed first:
-    where the process ends just then, `present_directory` finds it. What killed processes have left
-    beside the path is removed.
+    Not every system can exchange two directories in one step, so the old one is renamed first: if
+    the process is killed just then, `present_directory` finds it. Temporary directories that killed
+    processes have left beside the path are removed.
     """
     with ExitStack() as stack:
-        with locked(path.parent):  # so that nobody finds a new one that is not locked yet
+        with locked(path.parent):  # until the new temporary directory is locked
             for left in path.parent.glob(f"{WORKPLACE}*"):
                 with locked(left, wait=False) as is_left:
                     if is_left:
@@ -201,7 +209,7 @@ def _replacing(path: Path) -> Iterator[Path]:
         try:
             yield new
         except OSError as error:
-            if error.errno in OF_THE_DISK and not error.filename:
+            if error.errno in DISK_ERRORS and not error.filename:
                 error.filename = str(path)
             raise
         for each in filter(Path.is_file, (new, *new.rglob("*"))):
@@ -219,12 +227,15 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[bool | None]:
-    """Lock a file or a directory; the lock ends with the process at the latest.
+    """Lock a file or a directory in a ``with`` block.
+
+    Args:
+        path: the file or directory.
+        wait: wait for a process that has locked it.
 
     Yields:
-        Whether it is locked; False if another process has locked it. None where it is not there,
-        and on Windows and some network file systems, which cannot do that: they keep what killed
-        processes leave, and nobody waits.
+        Whether it is locked: False if another process has locked it; None if it does not exist, or
+        cannot be locked, as on Windows and some network file systems.
     """
     with ExitStack() as stack:
         try:
@@ -233,7 +244,7 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool | None]:
             file = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
             stack.callback(os.close, file)
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            # Closed alone, it would last in forked processes.
+            # Closing it would not unlock it in forked processes.
             stack.callback(fcntl.flock, file, fcntl.LOCK_UN)
             is_locked: bool | None = True
         except (ImportError, OSError) as error:

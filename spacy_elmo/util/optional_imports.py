@@ -1,4 +1,4 @@
-"""Libraries that come with an extra of this package, imported where they are needed."""
+"""Imports of libraries that an extra of this package installs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 
 def import_extra(module: str, extra: str, need: str, file: str) -> Any:
-    """A module of a library that an extra brings.
+    """Import a module of an optional library.
 
     Args:
-        module: its full name.
-        extra: name of the extra.
+        module: the module's full name.
+        extra: the extra that installs the library.
         need: what needs which library, for the error message.
-        file: the one to read or write, for the error message.
+        file: the file to read or write, for the error message.
 
     Raises:
         ValueError: the library is not installed.
@@ -26,7 +26,7 @@ def import_extra(module: str, extra: str, need: str, file: str) -> Any:
 
 
 def require_extra(module: str, extra: str, need: str, file: str) -> None:
-    """`import_extra` of what is needed later: it is looked for, which takes no time.
+    """Check that an optional library is installed, without importing it; see `import_extra`.
 
     Raises:
         ValueError: the library is not installed.

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, plain lines in a log file."""
+"""Progress of long jobs: a bar on a terminal, plain lines in a log file."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ LINE_SECONDS = 30.0  # between plain lines
 
 
 class ProgressBar(tqdm):
-    """Writes to the standard error stream; a context manager.
+    """A progress bar on the standard error stream; a context manager.
 
     Args:
-        unit: what is counted, in the plural.
+        unit: plural name of what is counted.
         total: how many there are, if known.
-        done: how many were finished earlier.
+        done: how many an earlier run has finished.
         quiet: write nothing.
     """
 
-    monitor_interval = 0  # no thread of tqdm's: processes may be forked
+    monitor_interval = 0  # no monitor thread, because processes may be forked
 
     def __init__(self, unit: str, total: int | None = None, done: int = 0, quiet: bool = False):
         self.is_bar = sys.stderr.isatty()
         how: dict[str, Any] = {"total": total, "initial": done, "disable": quiet}
         if not self.is_bar:
             how |= {"mininterval": LINE_SECONDS, "delay": LINE_SECONDS, "miniters": 1}
-            # Not {total}, which tqdm forgets if there is more than that.
+            # Not {total}, which tqdm drops if n is larger.
             of, end = ("", "{elapsed}") if total is None else (f" of {total:,}", "{remaining} left")
             line = f"{{n:,}}{of}{{unit}}, {{rate_fmt}}, {end}{{postfix}}"
             how |= {"bar_format": line, "leave": False}
         super().__init__(unit=f" {unit}", unit_scale=True, smoothing=0.05, **how)
 
     def __str__(self) -> str:
-        """Below one in a second, how long each takes: not tqdm's ``3.81s/ steps``."""
+        """The line; slow steps are shown as ``3.81 s/step``, not tqdm's ``3.81s/ steps``."""
         line, one = super().__str__(), self.unit.strip().removesuffix("s")
         return line.replace(f"s/{self.unit}", f" s/{one}")
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
-        """Write the bar, or a line: how far the work is, how fast, and how long it takes."""
+        """Write the bar, or a plain line with count, rate and remaining time."""
         if self.is_bar:
             super().display(msg, pos)
         elif msg is None:

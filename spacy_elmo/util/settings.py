@@ -10,45 +10,45 @@ from typing import Annotated, Any, ClassVar, Literal, get_type_hints
 from pydantic import Field, TypeAdapter, ValidationError
 
 
-def setting(default: Any = MISSING, kind: Any = None, **limits: Any) -> Any:
-    """A setting.
+def option(default: Any = MISSING, kind: Any = None, **limits: Any) -> Any:
+    """A field of a `Settings` dataclass.
 
     Args:
-        default: of it, if it has one.
-        kind: a type that is narrower than its annotation.
-        limits: to its value, as pydantic's `Field` takes them.
+        default: its default value; none if it must be given.
+        kind: a narrower type than the annotation.
+        limits: limits of its value, as pydantic's `Field` takes them.
     """
     return field(default=default, metadata={"kind": kind, "limits": Field(**limits)})
 
 
 def at_least(least: int, default: Any = MISSING) -> Any:
-    return setting(default, ge=least, le=2**63 - 1)
+    return option(default, ge=least, le=2**63 - 1)
 
 
 def in_range(least: int, most: int, default: Any = MISSING) -> Any:
-    return setting(default, ge=least, le=most)
+    return option(default, ge=least, le=most)
 
 
-above_zero = partial(setting, gt=0, le=1e9)  # products of it stay finite in float32
-below_one = partial(setting, ge=0, lt=1)
+above_zero = partial(option, gt=0, le=1e9)  # its products with float32 stay finite
+below_one = partial(option, ge=0, lt=1)
 
 
 def one_of(*choices: str) -> Any:
     """A choice; the first is the default."""
-    return setting(choices[0], Literal[choices])
+    return option(choices[0], Literal[choices])
 
 
 def check_choice(what: str, value: Any, choices: Iterable[str]) -> None:
-    """Raise a ValueError if a setting that stands alone is none of its choices."""
+    """Raise a ValueError if a value is none of the choices, for a setting without a dataclass."""
     if value not in choices:
         raise ValueError(f"{what} is {shorten(value)}; known are {', '.join(map(repr, choices))}.")
 
 
 class Settings:
-    """The base of all dataclasses of settings: checks types and values when one is made.
+    """Base class of dataclasses of settings; the constructor checks types and values.
 
     Attributes:
-        title: what they belong to, the beginning of every error.
+        title: names the settings at the beginning of each error.
 
     Raises:
         ValueError: a setting has the wrong type or value.
@@ -67,8 +67,7 @@ class Settings:
 
     @classmethod
     def check_names(cls, names: Any) -> None:
-        """Raise a ValueError if one of these, or a key of an object that was read, is not the name
-        of a setting."""
+        """Raise a ValueError if a name, or a key of an object that was read, is no setting."""
         if not isinstance(names, Iterable):
             raise ValueError(f"{cls.title} expected settings by name, found {shorten(names)}.")
         known = sorted(item.name for item in fields(cls))  # type: ignore[arg-type]
@@ -85,7 +84,7 @@ class Settings:
 
 @cache
 def _kinds(cls: Any) -> dict[str, TypeAdapter[Any]]:
-    """The type and limits of each setting of a class."""
+    """The type and the limits of each setting in a class."""
     hints, kinds = get_type_hints(cls), {}
     for item in fields(cls):
         kind: Any = item.metadata.get("kind") or hints[item.name]

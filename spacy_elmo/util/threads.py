@@ -1,8 +1,8 @@
-"""How many threads compute.
+"""The number of threads that compute.
 
-Small products run on one thread, for several inside one wait for each other at its end, which takes
-longer than it saves, and much longer where others use the processors. Work is divided between texts
-or sentences instead, among threads that compute on one processor each.
+PyTorch computes a small product faster on one thread than on several, which wait for each other at
+its end, and wait longest on a busy machine. So work is divided among texts or sentences instead:
+each thread computes its own, on one processor.
 """
 
 from __future__ import annotations
@@ -23,78 +23,83 @@ import torch
 from .workers import ahead
 
 IMPORTING_PROCESS = os.getpid()
-SMALL_PRODUCT = 2**23  # multiplications at most
-MOST_THREADS = 8  # more would read few sentences each
-IS_CHOSEN = any(map(os.environ.get, ("OMP_NUM_THREADS", "MKL_NUM_THREADS")))  # PyTorch's number
+SMALL_PRODUCT = 2**23  # at most so many multiplications
+MOST_THREADS = 8  # more threads would have few sentences each
+# The user has set the number of PyTorch's threads.
+IS_CHOSEN = any(map(os.environ.get, ("OMP_NUM_THREADS", "MKL_NUM_THREADS")))
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-class _Thread(local):
-    number: int | None = None  # PyTorch's number outside of the passes of this thread
-    most = sys.maxsize  # that its passes take
+class _ThreadState(local):
+    default: int | None = None  # PyTorch's number of threads outside all `threads_for`
+    most = sys.maxsize  # the smallest `most` of the `threads_for` around
 
 
-_here = _Thread()
+_state = _ThreadState()
 
 
 @contextmanager
 def threads_for(work: float, setting: int | None = None, most: int | None = None) -> Iterator[None]:
-    """A context, or decorator, in which the calling thread computes a pass.
+    """Set PyTorch's number of threads for the calling thread, in a ``with`` block or a function.
 
-    Products of up to `SMALL_PRODUCT` multiplications take one thread, larger ones PyTorch's number,
-    also in a pass inside another.
+    Products of up to `SMALL_PRODUCT` multiplications get one thread, larger ones PyTorch's number.
 
     Args:
-        work: multiplications of a product.
-        setting: the user's number, which wins, but not in worker processes: they have one thread.
-        most: threads that this pass and those inside it take, whatever the user's number is.
+        work: multiplications in a product.
+        setting: the user's number. It takes precedence, except in worker processes, which have one
+            thread.
+        most: an upper limit, which also holds for every `threads_for` inside this one.
     """
     if os.getpid() != IMPORTING_PROCESS:
-        # The first product on several threads would wait forever for the parent's. For good: other
-        # code would wait for them, too.
+        # A product on several threads would wait forever for the parent's threads. The number is
+        # not restored, because other code would wait too.
         torch.set_num_threads(1)
-    before, outside = torch.get_num_threads(), (_here.number, _here.most)
-    _here.number, _here.most = _here.number or before, most or _here.most
+    before, state = torch.get_num_threads(), (_state.default, _state.most)
+    _state.default, _state.most = _state.default or before, most or _state.most
     torch.set_num_threads(_choose(setting, 1 if work <= SMALL_PRODUCT else sys.maxsize))
     try:
         yield
     finally:
         torch.set_num_threads(before)
-        _here.number, _here.most = outside
+        _state.default, _state.most = state
 
 
-def steady_threads(setting: int | None = None, most: int = MOST_THREADS) -> int:
-    """How many threads, of one processor each, may share work.
+def worker_count(setting: int | None = None, most: int = MOST_THREADS) -> int:
+    """How many threads, with one processor each, should share work.
 
     Args:
-        setting: see `threads_for`.
-        most: if the user has chosen none.
+        setting: the user's number, see `threads_for`.
+        most: an upper limit if the user has set none.
     """
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else most
     return _choose(setting, min(affinity, most))
 
 
 def _choose(setting: int | None, most: int) -> int:
-    """The user's number of threads; PyTorch's, up to ``most``, if none was chosen."""
+    """The user's number of threads; PyTorch's number, limited by ``most``, if there is none."""
     if os.getpid() != IMPORTING_PROCESS or multiprocessing.parent_process() is not None:
         return 1
-    number = _here.number or torch.get_num_threads()
-    return min(_here.most, setting or (number if IS_CHOSEN else min(number, most)))
+    number = _state.default or torch.get_num_threads()
+    return min(_state.most, setting or (number if IS_CHOSEN else min(number, most)))
 
 
-def results_ahead(
+def prefetch_map(
     function: Callable[[T], R], items: Iterable[T], n: int
 ) -> Iterator[tuple[T, Callable[[], R]]]:
-    """Items in order, each with a function that returns the result for it, or raises its error.
+    """Call a function for each item on n threads, at most n items ahead of the caller.
 
-    Results are computed by n threads on a processor each, for at most n items ahead of the one
-    that is used. A lone item is left to the calling thread.
+    The calling thread computes a lone item itself.
 
     Args:
-        function, items: see above. Gradients are enabled as they are here; autocast is not.
-        n: threads; 1 to compute each result when it is asked for.
+        function: called with gradients enabled as they are here, and without autocast.
+        items: the items, in any number.
+        n: the number of threads; with 1, the calling thread computes each result when it asks for
+            it.
+
+    Yields:
+        Each item in order, with a function that returns its result or raises its error.
     """
     items = iter(items)
     first = [] if n == 1 else [*islice(items, 2)]

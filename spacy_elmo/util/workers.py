@@ -1,4 +1,4 @@
-"""Worker processes: how work is divided among them, and how they end."""
+"""Worker processes: how they share work, and how they end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from multiprocessing.synchronize import Event
 from threading import Thread
 from typing import Any, TypeVar
 
-AHEAD = 2  # tasks in the queue for each process
+AHEAD = 2  # queued tasks for each process
 
 T = TypeVar("T")
 
@@ -21,12 +21,15 @@ T = TypeVar("T")
 def map_in_processes(
     function: Callable[..., T], tasks: Iterable[tuple[Any, ...]], n_process: int
 ) -> Iterator[T]:
-    """The results of a function in the order of its tasks, computed by several processes.
+    """Call a function for each task, in several processes.
 
     Args:
-        function: defined at the top level of a module.
-        tasks: the arguments of each call; a few at a time are read, so there may be any number.
-        n_process: how many processes, at most one for each processor.
+        function: a function at the top level of a module.
+        tasks: tuples of arguments; few are read ahead, so there may be any number of them.
+        n_process: the number of processes; at most one for each processor is started.
+
+    Yields:
+        The results, in the order of the tasks.
 
     Raises:
         ValueError: a process was killed; or none has started, as in a script without a main guard.
@@ -38,7 +41,7 @@ def map_in_processes(
         def submit(task: tuple[Any, ...]) -> Future[T]:
             try:
                 return pool.submit(function, *task)
-            except (EOFError, ConnectionError) as error:  # of the server that forks
+            except (EOFError, ConnectionError) as error:  # multiprocessing's fork server was killed
                 raise BrokenProcessPool from error
 
         try:
@@ -59,19 +62,19 @@ def map_in_processes(
 
 
 def ahead(items: Iterable[T], n: int) -> Iterator[T]:
-    """Items of an iterator in order, read from it n items before they are used."""
-    read: deque[T] = deque()
+    """Pass items on in order, but read n of them ahead."""
+    waiting: deque[T] = deque()
     for item in items:
-        read.append(item)
-        if len(read) > n:
-            yield read.popleft()
-    yield from read
+        waiting.append(item)
+        if len(waiting) > n:
+            yield waiting.popleft()
+    yield from waiting
 
 
 def _start_worker(has_started: Event) -> None:
-    """Leave Ctrl-C to the parent process, and end with it, also if it is killed.
+    """Let the parent process handle Ctrl-C, and end with it, also if it is killed.
 
-    A forked worker has the parent's handler of SIGTERM, which may only raise an exception.
+    SIGTERM ends the process: the handler that a fork copies from the parent might not.
     """
     has_started.set()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

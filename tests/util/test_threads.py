@@ -19,9 +19,9 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.util import threads as module
 from spacy_elmo.util.threads import (
     SMALL_PRODUCT,
-    results_ahead,
-    steady_threads,
+    prefetch_map,
     threads_for,
+    worker_count,
 )
 
 MUCH = SMALL_PRODUCT + 1
@@ -74,7 +74,7 @@ def test_worker_processes_have_one_thread(
     monkeypatch: pytest.MonkeyPatch, setting: int | None
 ) -> None:
     monkeypatch.setattr("multiprocessing.parent_process", object)
-    assert number(MUCH, setting) == steady_threads(setting) == 1
+    assert number(MUCH, setting) == worker_count(setting) == 1
 
 
 def test_the_number_holds_inside_and_is_put_back() -> None:
@@ -91,24 +91,24 @@ def test_a_large_product_inside_a_small_one_and_where_there_are_fewer() -> None:
     with threads_for(0):
         assert [number(MUCH), torch.get_num_threads()] == [N, 1]
     with threads_for(0, most=2):
-        assert number(MUCH) == number(MUCH, setting=3) == steady_threads(3) == 2
+        assert number(MUCH) == number(MUCH, setting=3) == worker_count(3) == 2
 
 
 def test_texts_are_divided_among_the_processors(many_processors: None) -> None:
-    assert steady_threads() == N
+    assert worker_count() == N
     torch.set_num_threads(64)
-    assert [steady_threads(), steady_threads(most=99), steady_threads(16)] == [8, 64, 16]
+    assert [worker_count(), worker_count(most=99), worker_count(16)] == [8, 64, 16]
     torch.set_num_threads(1)
-    assert steady_threads() == 1
+    assert worker_count() == 1
     torch.set_num_threads(N)
 
 
 def test_texts_are_not_divided_on_one_processor_unless_the_user_says_so(
     one_processor: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert [steady_threads(), steady_threads(3)] == [1, 3]
+    assert [worker_count(), worker_count(3)] == [1, 3]
     monkeypatch.setattr(module, "IS_CHOSEN", True)
-    assert steady_threads() == N
+    assert worker_count() == N
 
 
 def watch(model: BiLM) -> list[int]:
@@ -142,16 +142,16 @@ def test_sentences_are_divided_among_threads(monkeypatch: pytest.MonkeyPatch, by
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("n_items", [0, 1, 2, 9])
-def test_results_ahead_come_in_order(n: int, n_items: int) -> None:
-    found = [(item, result()) for item, result in results_ahead(lambda i: i * i, range(n_items), n)]
+def test_prefetched_results_come_in_order(n: int, n_items: int) -> None:
+    found = [(item, result()) for item, result in prefetch_map(lambda i: i * i, range(n_items), n)]
     assert found == [(i, i * i) for i in range(n_items)]
 
 
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize("is_enabled", [True, False])
-def test_gradients_are_enabled_for_results_ahead_as_here(n: int, is_enabled: bool) -> None:
+def test_gradients_are_enabled_for_prefetched_results_as_here(n: int, is_enabled: bool) -> None:
     with torch.set_grad_enabled(is_enabled):
-        ahead = results_ahead(lambda _: torch.is_grad_enabled(), range(3), n)
+        ahead = prefetch_map(lambda _: torch.is_grad_enabled(), range(3), n)
         assert [result() for _, result in ahead] == [is_enabled] * 3
 
 
@@ -162,7 +162,7 @@ def test_an_error_of_the_items_is_raised(n: int) -> None:
         raise OSError("the stream broke")
 
     with pytest.raises(OSError, match="the stream broke"):
-        for _, result in results_ahead(lambda i: i, items(), n):
+        for _, result in prefetch_map(lambda i: i, items(), n):
             result()
 
 
@@ -175,7 +175,7 @@ def test_nothing_is_computed_behind_the_back_of_who_stops() -> None:
         running.remove(item)
         return item
 
-    ahead = results_ahead(slow, range(9), 2)
+    ahead = prefetch_map(slow, range(9), 2)
     next(ahead)
     ahead.close()  # type: ignore[attr-defined]
     assert running == []

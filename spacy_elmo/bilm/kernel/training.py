@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from ...util.threads import results_ahead
+from ...util.threads import prefetch_map
 from ..lstm_autograd import AutogradLSTM, Tensors
 from ..lstm_pytorch import add_times
 from ..lstm_weights import LSTMWeights
@@ -106,5 +106,5 @@ class _Layer:
 
 def _each_direction(compute: Callable[[int], None]) -> None:
     """Both directions, on two threads if PyTorch has them."""
-    for _, result in results_ahead(compute, range(2), min(2, torch.get_num_threads())):
+    for _, result in prefetch_map(compute, range(2), min(2, torch.get_num_threads())):
         result()
