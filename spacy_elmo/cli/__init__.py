@@ -1,6 +1,6 @@
-"""``python -m spacy elmo …``, added to spaCy's command line when this module is imported.
+"""``python -m spacy elmo …``: importing this module adds the commands to spaCy's command line.
 
-Every ``spacy`` command imports it: what is heavy is imported inside the commands' functions.
+Every ``spacy`` command imports it, so the commands import heavy modules inside their functions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .pretrain import pretrain_cli
 from .senses import senses_cli
 from .tokenize import tokenize_cli
 
-# For the settings of a config, as in `spacy train`.
+# Allows settings of the config as options, as `spacy train` does.
 OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 

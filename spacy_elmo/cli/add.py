@@ -1,4 +1,4 @@
-"""``python -m spacy elmo add``: ELMo put into a config."""
+"""``python -m spacy elmo add``: adds ELMo to a config."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from shlex import join
 from typing import Annotated
 
 import typer
-from spacy.cli._util import import_code, parse_config_overrides
 from wasabi import msg
 
 from . import options
@@ -24,28 +23,22 @@ def add_cli(
     force: options.Force = False,
 ) -> None:  # fmt: skip
     """
-    Put ELMo into a config: all components that can learn from it do so.
+    Add ELMo to a config: every component that can learn from it does.
 
-    The config may be that of `spacy init config`, of `fill-config`, of the quickstart widget or of a
-    trained pipeline. Components whose model has token vectors (a block `tok2vec`) get the recipe
-    for their kind; a `tok2vec` component that nothing listens to any more is removed. The new config is complete. A component that learns from ELMo already stays as
-    it is. Settings of the config can be given as options, as to `spacy train`: with `--paths.vectors
-    null` the recipes are without static vectors.
+    The config may come from `spacy init config`, `fill-config`, the quickstart widget or a trained
+    pipeline. Each component whose model has token vectors (a block `tok2vec`) gets the recipe for
+    its kind. A component that learns from ELMo already stays as it is. A `tok2vec` component is
+    removed if nothing listens to it any more. The new config is complete. Settings of the config
+    can be given as options, as to `spacy train`: `--paths.vectors null` makes recipes without
+    static vectors.
     """
-    from spacy.util import load_config
-
     from ..pipeline.add.add_elmo import add_elmo
-    from ..util.files import reading
 
     is_stdout, notes = str(out) == "-", list[str]()
     with options.report_errors("Cannot add ELMo", as_json=is_stdout):
         if not is_stdout:
             options.check_new(out, force)
-        import_code(code)
-        path = config / "config.cfg" if config.is_dir() else config
-        overrides = parse_config_overrides(ctx.args)
-        with reading("the config", str(path)):  # which may be a pipe
-            loaded = load_config(path, overrides)
+        loaded = options.load_config(ctx, config, code)
         made = add_elmo(loaded, weights=weights, frozen=frozen, light=light, note=notes.append)
         if not is_stdout:
             options.write_new(out, made.to_str())

@@ -1,4 +1,4 @@
-"""Commands that end in one line where the standard output is full or closed."""
+"""A clear error if the standard output cannot be written."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typer.core import TyperGroup
 
 
 class Commands(TyperGroup):
-    """Ends in one line where the standard output is full, or a pipe that was closed."""
+    """Prints one line, instead of a traceback, if the standard output is full or was closed."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             try:
                 return super().invoke(ctx)
             finally:
-                if sys.stdout is not None:  # closed by `>&-`
+                if sys.stdout is not None:  # None after `>&-`
                     sys.stdout.flush()
-        except OSError as error:  # others are reported by the commands
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's end
+        except OSError as error:  # commands report errors of their files themselves
+            # Python flushes the standard output when it exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             print(f"Cannot write the output: {error.strerror}", file=sys.stderr)
             raise typer.Exit(1) from None

@@ -1,4 +1,4 @@
-"""``python -m spacy elmo compare``: what ELMo gains and costs, on one's own data."""
+"""``python -m spacy elmo compare``: what ELMo gains and costs on your own data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from spacy.cli._util import import_code, parse_config_overrides
 from wasabi import msg
 
 from . import options
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..compare.arms import Training
 
-WIDTH = 96  # of a sentence that is printed
+WIDTH = 96  # characters of a sentence in the output
 NAME = 40  # characters of a biLM's path in a picture
 VERBS = {"mended": ("mends", "without"), "broken": ("breaks", "with")}
 
@@ -38,22 +37,19 @@ def compare_cli(
     """
     Train a config without and with ELMo, and compare both on the dev set.
 
-    Give the data as to `spacy train`: `--paths.train train.spacy --paths.dev dev.spacy`; all other
-    settings can be given as well. ELMo is put into the config as by `elmo add`; seeds, steps and
-    patience are the same. The dev set chooses the best steps of each training and measures
-    them, so every score is one of the dev set.
+    Give the data as to `spacy train`: `--paths.train train.spacy --paths.dev dev.spacy`. Other
+    settings of the config can be given as options too. ELMo is added as by `elmo add`; seeds, steps
+    and patience are the same. All scores are on the dev set, which also chooses the best step of
+    each training.
 
-    The interval has 95% of the differences that up to 1,000 draws of dev Docs and seeds, with
-    replacement, give (a paired bootstrap); where it includes zero, the difference may be chance.
-    `errors` is how the number of errors changes. The sentences are those that every seed of one
-    side gets right and every seed of the other wrong. Times compare on an idle machine only.
+    The 95% interval is that of a paired bootstrap: up to 1,000 draws of dev Docs and seeds, with
+    replacement. If it includes zero, the difference may be chance. `errors` is the change in the
+    number of errors. The sentences are those that every seed of one side gets right and every seed
+    of the other side gets wrong. Times can be compared on an idle machine only.
 
     Ctrl-C stops; the same command goes on with the training that was stopped.
     """
-    from spacy.util import load_config
-
     from ..compare.arms import make_arms
-    from ..util.files import reading
     from ..util.optional_imports import require_extra
     from ..viz.figure import check_output
 
@@ -62,11 +58,8 @@ def compare_cli(
             check_output(output)
             if output is not None:
                 require_extra("matplotlib", "viz", "pictures are drawn by matplotlib", str(output))
-            import_code(code)
             chosen = parse_sizes(sizes)
-            with reading("the config", str(config)):
-                base = load_config(config, parse_config_overrides(ctx.args))
-            arms = make_arms(base, weights or ["en_sm"])
+            arms = make_arms(options.load_config(ctx, config, code), weights or ["en_sm"])
             found = train_all(arms, chosen, seeds, keep, gpu_id, quiet)
             if output is not None:
                 draw(found, output)
@@ -86,10 +79,10 @@ def compare_cli(
 
 
 def parse_sizes(sizes: str) -> list[int]:
-    """Numbers of Docs; 0 for all.
+    """Parse numbers of Docs, such as ``100,500,all``; 0 stands for all.
 
     Raises:
-        ValueError: one of them is none.
+        ValueError: one of them is not a number.
     """
     parts = [part.strip() for part in sizes.split(",")]
     if not all(part == "all" or (part.isdecimal() and int(part)) for part in parts):
@@ -100,7 +93,8 @@ def parse_sizes(sizes: str) -> list[int]:
 def train_all(
     arms: dict[str, Config], sizes: list[int], n_seeds: int, keep: Path, gpu_id: int, quiet: bool
 ) -> list[dict[str, Any]]:
-    """Train what is not trained yet, and compare each biLM with the config without ELMo."""
+    """Train each config that has no results yet, and compare each biLM with the config without
+    ELMo."""
     import spacy
 
     from ..compare.arms import WITHOUT, plan
@@ -121,7 +115,7 @@ def train_all(
                 bar.set_postfix_str(f"{number} of {len(trainings)}: {training}")
             results.append((training, run(training, gpu_id, bar.update)))
             if steps and not is_done:
-                bar.update(before + steps - bar.n)  # with the steps that patience has saved
+                bar.update(before + steps - bar.n)  # counts the steps that patience has saved
 
     def of(arm: str, size: int) -> list[tuple[Training, dict[str, Any]]]:
         return [each for each in results if (each[0].arm, each[0].size) == (arm, size)]
@@ -131,7 +125,7 @@ def train_all(
 
 
 def print_comparison(found: dict[str, Any], n_seeds: int) -> None:
-    """Tables of scores and costs, examples, and the verdict."""
+    """Print tables of scores and costs, examples, and the verdict."""
     from ..viz.figure import cut
 
     docs = "" if found["docs"] is None else f", {found['docs']:,} training Docs"
@@ -167,7 +161,7 @@ def print_comparison(found: dict[str, Any], n_seeds: int) -> None:
 
 
 def draw(comparisons: list[dict[str, Any]], output: Path) -> None:
-    """Bars of each score; curves if there are several sizes."""
+    """Draw bars for each score, or curves if there are several sizes."""
     from ..viz.scores import draw_bars, draw_curves
 
     panels: dict[str, dict[str, dict[float, list[float]]]] = defaultdict(lambda: defaultdict(dict))

@@ -1,4 +1,4 @@
-"""``python -m spacy elmo convert``: a biLM of any format in ours, or in the published one."""
+"""``python -m spacy elmo convert``: converts a biLM to our format, or to the published one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .output_directory import output_directory
 if TYPE_CHECKING:
     from ..weights.convert.source import Source
 
-FEW_WORDS = 2000  # for statistics
+FEW_WORDS = 2000  # statistics of fewer words are rough
 
 
 def convert_cli(
@@ -35,12 +35,12 @@ def convert_cli(
     """
     Convert a biLM to our format, or to the published one.
 
-    The published format is an options.json with an HDF5 file, our own a directory with config.json
-    and weights.safetensors; a directory of ELMoForManyLangs is read, too. Published weights get a
-    warm state, the state from which every sentence starts, computed from an English text; for
-    another language give --warm-text. With --statistics, `similarity` in pipelines compares words
-    and their contexts; without, it is the cosine of mean vectors. Weights in the published format
-    can be read by the archived ELMo implementations.
+    Our format is a directory with config.json and weights.safetensors; the published format is an
+    options.json with an HDF5 file, which the archived ELMo implementations can read. IN can also be
+    a directory of ELMoForManyLangs. Published weights get a warm state, the state from which every
+    sentence starts. It is computed from an English text; give --warm-text for another language.
+    With --statistics, `similarity` in pipelines compares words and their contexts; without, it is
+    the cosine of mean vectors.
     """
     from ..bilm.int8 import round_gates
     from ..util.files import atomic_directory
@@ -93,7 +93,7 @@ def add_warm_state(source: Source, text: Path | None) -> None:
 
     Args:
         source: the biLM.
-        text: in the language of its card; None for the package's English passage.
+        text: a text in the biLM's language; None for the package's English passage.
 
     Raises:
         ValueError: the text is too short, or the biLM starts from a zero state.
@@ -128,10 +128,10 @@ def add_statistics(source: Source, text: Path) -> None:
 
     Args:
         source: the biLM.
-        text: in the language of its card.
+        text: a text in the biLM's language.
 
     Raises:
-        ValueError: the text has no two distinct words.
+        ValueError: the text has fewer than two distinct words.
     """
     from ..bilm.sentence_batches import IndexedSentences
     from ..weights.statistics import compute_statistics
@@ -150,7 +150,7 @@ def add_statistics(source: Source, text: Path) -> None:
 
 
 def _read_text(source: Source, text: Path) -> list[list[str]]:
-    """The sentences of a text, tokenized by the tokenizer of the card, or of its language."""
+    """Read the sentences of a text, with the tokenizer that the card names, or its language's."""
     from spacy.util import get_lang_class
 
     from ..text.readers import blank, split_text
@@ -170,7 +170,7 @@ def _read_text(source: Source, text: Path) -> list[list[str]]:
 
 
 def _own_names(out: Path) -> set[str]:
-    """The names that a directory of weights may have; none if it contains no weights."""
+    """The names of files that `convert` writes; none if the directory has no weights."""
     from ..weights.convert.published import MODEL, OPTIONS
     from ..weights.layout import CONFIG, FILES, WEIGHTS
 

@@ -1,4 +1,4 @@
-"""``python -m spacy elmo demo``: see contextual vectors and the language model at work."""
+"""``python -m spacy elmo demo``: shows contextual vectors and the language model at work."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from ..lm.language_model import LanguageModel
 
 # Sentences with ambiguous words, written for the demo. A heading names a word and one of its
-# senses; each sentence below it contains the word once, in exactly this form. All of them count in
-# the demo's scores, and all were written before any model had read them: choosing among them by a
-# model's vectors would be cheating.
+# senses; each sentence below it contains the word once, in exactly this form. All sentences count in
+# the demo's scores. They were written before any model had read them, and none was chosen by a
+# model's vectors.
 SENTENCES = Path(__file__).with_name("demo_sentences.txt")
 BLANKS = """\
 Let's ___ to improvisation in this skit. The river ___ into the sea. She opened the ___ and looked \
 outside. He was born in ___ and died in 1945. The capital of France is ___."""
-SHOWN, NEAREST = ("play", "stick"), 2  # of the built-in words; sentences near one
-HARDEST = 3  # words
-GUESSES = 5  # for a blank
-WIDTH = 80  # columns
-REPEATED, CONTEXTS = 6, 12  # words of the user's text; contexts of each
-TIE = 1e-5  # cosines that differ by less are equal
+SHOWN, NEAREST = ("play", "stick"), 2  # built-in words to show; nearest sentences for each
+HARDEST = 3  # number of words to name under "Limits"
+GUESSES = 5  # words for a blank
+WIDTH = 80  # columns of the output
+REPEATED, CONTEXTS = 6, 12  # words of the user's text to show; contexts of each
+TIE = 1e-5  # cosines that differ by less count as equal
 
 
 def demo_cli(
@@ -41,7 +41,7 @@ def demo_cli(
     weights: options.BiLMName = "en_sm",
 ) -> None:  # fmt: skip
     """
-    See contextual vectors and the language model at work.
+    Show contextual vectors and the language model at work.
 
     Without a text of your own, the demo reads built-in English sentences with ambiguous words: it
     counts how often the nearest sentence has the same meaning, and fills blanks. With --text, it
@@ -72,7 +72,7 @@ def demo_cli(
 
 
 def read_sentences(path: Path = SENTENCES) -> list[tuple[str, str, str]]:
-    """The built-in sentences, or those of a file like theirs, as ``(word, sense, sentence)``."""
+    """Read a file of sentences as tuples ``(word, sense, sentence)``; by default the built-in file."""
     found = []
     for block in path.read_text(encoding="utf-8").split("# ")[1:]:
         heading, *sentences = filter(None, block.splitlines())
@@ -82,7 +82,7 @@ def read_sentences(path: Path = SENTENCES) -> list[tuple[str, str, str]]:
 
 
 def show_built_in(nlp: Language, lm: LanguageModel | None) -> None:
-    """The built-in sentences: the share of pairs that are right, some pairs, blanks and limits."""
+    """Show the accuracy on the built-in sentences, some of them, filled blanks, and limits."""
     senses, tokens = defaultdict[str, list[str]](list), defaultdict[str, list[Token]](list)
     rows = read_sentences()
     for (word, sense, _), doc in zip(rows, nlp.pipe(text for *_, text in rows), strict=True):
@@ -116,10 +116,10 @@ def show_built_in(nlp: Language, lm: LanguageModel | None) -> None:
 
 
 def accuracy(senses: Sequence[str], similarity: np.ndarray) -> np.ndarray:
-    """For each context, whether the most similar other one has the same sense, ``(n,)``.
+    """Whether the most similar other context has the same sense, for each context, ``(n,)``.
 
-    Where several are equally similar, the share of them with the same sense: the expected accuracy
-    of a random choice.
+    If several are equally similar, this is the share of them with the same sense: the expected
+    accuracy of a random choice.
     """
     others = np.where(np.eye(len(senses)), -np.inf, similarity)
     nearest = others >= others.max(axis=1, keepdims=True) - TIE
@@ -128,7 +128,7 @@ def accuracy(senses: Sequence[str], similarity: np.ndarray) -> np.ndarray:
 
 
 def show_nearest(senses: Sequence[str], tokens: Sequence[Token], cosines: np.ndarray) -> None:
-    """For a sentence of each sense, those in which the word is most similar."""
+    """Show a sentence for each sense, and the sentences in which the word is most similar."""
     title(
         f"One word, several meanings: {tokens[0].text}",
         "Below each sentence are those in which the word is most similar, with the cosines.",
@@ -142,14 +142,14 @@ def show_nearest(senses: Sequence[str], tokens: Sequence[Token], cosines: np.nda
 
 
 def show_groups(nlp: Language, text: str) -> bool:
-    """The contexts of repeated words of a text, grouped by similarity; stop words are left out.
+    """Show the contexts of words that a text repeats, grouped by similarity; no stop words.
 
     Args:
         nlp: a pipeline whose elmo component stores layers.
-        text: of any length.
+        text: a text of any length.
 
     Returns:
-        Whether there are any.
+        Whether the text repeats any words.
     """
     from ..senses.occurrences import group, make_context, split_sentences
     from ..text.segments import sentence_bounds
@@ -178,10 +178,10 @@ def show_groups(nlp: Language, text: str) -> bool:
 
 
 def show_blanks(nlp: Language, lm: LanguageModel | None, text: str) -> bool:
-    """The likeliest words for each blank of a text: from the left, from the right, from both.
+    """Show the likeliest words for each blank in a text: by each language model, and by both.
 
     Returns:
-        Whether it has any.
+        Whether the text has any blanks.
     """
     from .find_blanks import find_blanks, print_filled
 
@@ -200,7 +200,7 @@ def show_blanks(nlp: Language, lm: LanguageModel | None, text: str) -> bool:
 
 
 def title(text: str, paragraph: str) -> None:
-    """Print a heading across the screen, and a paragraph below it."""
+    """Print a heading, and a paragraph below it."""
     echo("\n" + style(f"── {text} ".ljust(WIDTH, "─"), bold=True))
     echo(textwrap.fill(paragraph, WIDTH, break_on_hyphens=False))
 

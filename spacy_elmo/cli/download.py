@@ -1,4 +1,4 @@
-"""``python -m spacy elmo download``: published weights, once, for use by their name."""
+"""``python -m spacy elmo download``: downloads published weights, to be used by their name."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def download_cli(
     """
     Download published weights.
 
-    They are stored in your cache folder ($SPACY_ELMO_CACHE), checked, and from then on found by
-    their name, without a network: weights = "NAME". Nothing else in this package downloads
-    anything. Without an argument, the command lists the weights that it knows by name, with their
-    addresses. With --force they are downloaded again, and must be the same files unless --sha256
-    has other checksums.
+    Their checksums are compared, and they are stored in your cache folder ($SPACY_ELMO_CACHE). Then
+    weights = "NAME" finds them without a network. Nothing else in this package downloads anything.
+    Without an argument, the command lists the weights that it knows by name, with their addresses.
+    --force downloads them again; they must be the same files, unless --sha256 gives other
+    checksums.
     """
     if not sources:
         _print_list(as_json)
@@ -48,7 +48,7 @@ def download_cli(
 
 
 def _print_list(as_json: bool) -> None:
-    """The weights that have a name, and what has been downloaded."""
+    """Print the weights that have a name, and those that have been downloaded."""
     there = downloaded()
     if as_json:
         published = {name: {**each, "urls": addresses(name)} for name, each in PUBLISHED.items()}

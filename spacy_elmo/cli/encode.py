@@ -1,4 +1,4 @@
-"""``python -m spacy elmo encode``: a corpus to a file of vectors."""
+"""``python -m spacy elmo encode``: writes the vectors of a corpus to a file."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def encode_cli(
     """
     Write the vectors of a corpus.
 
-    There is one row for each line, sentence or Doc of the corpus, in its order, empty ones too.
-    .parquet has the columns id, tokens and vectors, with one vector for each of the tokens (instead
-    of tokens, sentences or text, as --level says), and those of --keep. .hdf5
-    has a dataset for each row, named 0, 1, …, as other ELMo tools write and read it. .npy is one
-    array of all vectors, with the start of each row in a second file and the rest in a third.
-    Needs the extra parquet, and hdf5 for .hdf5.
+    The output has one row for each line, sentence or Doc of the corpus, in order, also for empty
+    ones. A .parquet file has the columns id, tokens and vectors (a vector for each token), and
+    those of --keep. With --level sentences or documents, the column tokens is named sentences or
+    text. A .hdf5 file has a dataset for each row, named 0, 1, …, as in other ELMo tools. A .npy
+    file is one array of all vectors; a second file has the start of each row, and a third the rest.
+    The command needs the extra parquet, and hdf5 for .hdf5.
 
-    Finished parts are in OUT.parts until all are there, so a job that was killed loses little and
+    OUT.parts has the finished parts until the job is done, so a job that was killed loses little:
     --resume repeats or skips no row. OUT.json describes the vectors. The result does not depend on
     --n-process.
     """

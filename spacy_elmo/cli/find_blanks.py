@@ -1,4 +1,4 @@
-"""The blanks (___) of a text, each in its sentence, and what fills them."""
+"""Finds the blanks (___) in a text, and prints words that fill them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ..lm.language_model import BLANK, Filled
 from ..text.segments import sentence_bounds
 
 BLANK_PATTERN = re.compile(r"(?<![^\W_])_{3,}(?![^\W_])")
-MARK = "\ue000"  # a blank as a token: neither punctuation nor part of any word
+MARK = "\ue000"  # the token for a blank; no punctuation, and in no word
 
 
 class Blank(NamedTuple):
     """A blank in its sentence.
 
     Attributes:
-        left, right: the text on both sides, as written.
+        left, right: the text of the sentence on both sides.
         words: the words of the sentence, including blanks.
-        place: its index among these.
+        place: index of the blank among the words.
     """
 
     left: str
@@ -32,7 +32,7 @@ class Blank(NamedTuple):
 
 
 def find_blanks(nlp: Language, text: str) -> list[Blank]:
-    """The blanks of a text, which is tokenized on both sides of each."""
+    """Find the blanks in a text."""
     parts = re.split(f"({MARK})", BLANK_PATTERN.sub(MARK, one_line(text)))
     docs = [nlp.make_doc(part) for part in parts if part]
     doc = Doc.from_docs(docs, ensure_whitespace=False, attrs=["ORTH"]) or nlp.make_doc("")
@@ -48,11 +48,11 @@ def find_blanks(nlp: Language, text: str) -> list[Blank]:
 
 
 def one_line(text: str) -> str:
-    """A text on one line.
+    """Join the lines of a text.
 
     Raises:
-        ValueError: it has a byte of a command line that is no UTF-8, which Python makes half of a
-            surrogate pair: whatever stood for it would change the sentence.
+        ValueError: the text has a surrogate, which Python decodes from a byte of the command line
+            that is not UTF-8. A replacement would change the sentence.
     """
     try:
         text.encode()
@@ -66,7 +66,7 @@ def one_line(text: str) -> str:
 
 
 def print_filled(blank: Blank, filled: Filled) -> None:
-    """Print a blank in its sentence, and the likeliest words for it."""
+    """Print a sentence with its blank, and the likeliest words for the blank."""
     echo(f"\n  {blank.left}[{style(BLANK, fg='cyan', bold=True)}]{blank.right}")
     for name, guesses in zip(("left to right", "right to left", "both"), filled, strict=True):
         echo(f"    {name:15}" + "  ".join(f"{word} {p:.1%}" for word, p in guesses))

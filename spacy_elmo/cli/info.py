@@ -1,4 +1,4 @@
-"""``python -m spacy elmo info``: a description of weights."""
+"""``python -m spacy elmo info``: describes a biLM."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def info_cli(
     """
     Print information about a biLM.
 
-    This includes its architecture, number of parameters, vocabulary size, initial state and card.
-    The stored tensors are checked against the architecture.
+    The output has the architecture, number of parameters, vocabulary size, initial state and card.
+    The command checks that the stored tensors fit the architecture.
     """
     with options.report_errors("Cannot read the weights", as_json=as_json):
         data = describe(weights)
@@ -31,7 +31,7 @@ def info_cli(
 
 
 def describe(setting: str) -> dict[str, dict[str, Any]]:
-    """The description as plain JSON types, in sections.
+    """Describe weights in sections, as plain JSON types.
 
     Raises:
         ValueError: the weights cannot be found or read, or are incomplete.
@@ -42,7 +42,7 @@ def describe(setting: str) -> dict[str, dict[str, Any]]:
     weights = find_weights(setting)
     model = weights.load()
     config = model.config
-    # Of each part, a fixed table of static vectors among them.
+    # Buffers count too, such as a fixed table of static vectors.
     tensors = {name: part.state_dict().values() for name, part in model.named_children()}
     parts = {n: sum(t.numel() for t in x if t.is_floating_point()) for n, x in tensors.items()}
     state = config.initial_state
@@ -70,7 +70,7 @@ def describe(setting: str) -> dict[str, dict[str, Any]]:
 
 
 def _text(value: Any) -> str:
-    """A value as one line of a table; numbers that belong together as 3×64."""
+    """A value for a line of a table; a list of sizes becomes 3×64."""
     if value is None:
         return "none"
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""``python -m spacy elmo init-config``: a first config for `elmo pretrain`."""
+"""``python -m spacy elmo init-config``: creates a config for `elmo pretrain`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from . import options
 
 WIDE = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 SMALL = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 128], [6, 128]]
-# By size. An hour is of one core, see docs/languages.md; the original is of Peters et al. 2018.
+# By size: "hour" trains for an hour on one core (docs/languages.md), "original" is that of Peters et
+# al. 2018.
 MODELS: dict[str, dict[str, Any]] = {
     "xs": {"filters": [[1, 16], *WIDE[1:4]], "projection_dim": 64, "dim": 256},
     "hour": {"filters": SMALL, "projection_dim": 128, "dim": 512},
@@ -22,7 +23,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "md": {"filters": WIDE[:6], "projection_dim": 256, "dim": 2048},
     "original": {
         "filters": WIDE, "projection_dim": 512, "dim": 4096,
-        "n_highway": 2, "cell_clip": 3, "proj_clip": 3,  # a GPU is faster without clips
+        "n_highway": 2, "cell_clip": 3, "proj_clip": 3,  # a GPU is faster without clipping
     },
 }  # fmt: skip
 COMMON = {
@@ -41,11 +42,11 @@ LARGE = {
 }  # fmt: skip
 SETTINGS: dict[str, dict[str, Any]] = {
     "xs": XS, "sm": XS, "md": LARGE, "original": LARGE,
-    "hour": {  # some twelve million words; 6 MB in half precision
+    "hour": {  # reads about twelve million words; 6 MB in half precision
         **XS, "max_steps": 13_000, "warmup_steps": 650, "decay_steps": 4_300, "max_epochs": 10,
     },
 }  # fmt: skip
-# Many small steps learn more from the same text than few large ones; a GPU needs large batches.
+# On a CPU, many small steps learn more from a text than few large ones; a GPU needs large batches.
 CPU = {"batch_words": 1024, "matmul_precision": "medium"}
 GPU = {"batch_words": 8192, "matmul_precision": "high"}
 
@@ -79,12 +80,12 @@ def init_config_cli(
 
 
 def make_config(size: str, lang: str, gpu: bool) -> str:
-    """The text of a config.
+    """Make the text of a config.
 
     Args:
-        size: one of `MODELS`.
+        size: a key of `MODELS`.
         lang: code of the text's language.
-        gpu: for a GPU.
+        gpu: settings for training on a GPU.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how they print errors and JSON."""
+"""Options that several commands share, and functions that print results and errors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from spacy import util
+from spacy.cli._util import import_code, parse_config_overrides
+from thinc.api import Config
 from wasabi import msg
 
 # fmt: off
@@ -33,11 +36,11 @@ def report_errors(title: str, as_json: bool = False) -> Iterator[None]:
     """Print an expected error to the standard error stream, and exit with code 1.
 
     Args:
-        title: what cannot be done.
-        as_json: print everything there, because the standard output is for the JSON.
+        title: says what cannot be done.
+        as_json: print all messages to the standard error stream; the standard output is for JSON.
     """
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # where the output lacks characters
+        sys.stdout.reconfigure(errors="replace")  # if the terminal cannot show a character
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         try:
             yield
@@ -46,8 +49,28 @@ def report_errors(title: str, as_json: bool = False) -> Iterator[None]:
                 msg.fail(title, str(error), exits=1)
 
 
+def load_config(ctx: typer.Context, path: Path, code: Path | None) -> Config:
+    """Load a config of spaCy, with the settings that were given as options.
+
+    Args:
+        ctx: has these options.
+        path: the config, or the directory of a pipeline.
+        code: Python file to import before.
+
+    Raises:
+        ValueError: the config cannot be read.
+    """
+    from ..util.files import reading
+
+    import_code(code)
+    overrides = parse_config_overrides(ctx.args)
+    path = path / "config.cfg" if path.is_dir() else path
+    with reading("the config", str(path)):  # which may be a pipe
+        return util.load_config(path, overrides)
+
+
 def count_words(sentences: Iterable[list[str]], quiet: bool = False) -> Iterator[list[str]]:
-    """Pass sentences on unchanged, and show how many words they have."""
+    """Pass sentences on, and show how many words there are so far."""
     from ..util.progress import ProgressBar
 
     with ProgressBar("words", quiet=quiet) as progress:
@@ -57,13 +80,13 @@ def count_words(sentences: Iterable[list[str]], quiet: bool = False) -> Iterator
 
 
 def check_new(out: Path, force: bool) -> None:
-    """Raise a ValueError if there is a file already and force is False; before the work begins."""
+    """Raise a ValueError if a file exists, unless it may be replaced; call this before the work."""
     if out.exists() and not force:
         raise ValueError(f"'{out}' already exists. Use --force to overwrite it.")
 
 
 def write_new(out: Path, text: str) -> None:
-    """Write a file, in a directory that is made if it is missing."""
+    """Write a file, and create its directory if there is none."""
     from ..util.files import write_text
 
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +94,7 @@ def write_new(out: Path, text: str) -> None:
 
 
 def print_result(text: str, data: dict[str, Any], as_json: bool, quiet: bool = False) -> None:
-    """Print what a command has written to ``data["output"]``: a line of text, or all as JSON."""
+    """Print that a command has written ``data["output"]``: a line of text, or the data as JSON."""
     if as_json:
         print_json(data)
     elif not quiet:
@@ -79,7 +102,7 @@ def print_result(text: str, data: dict[str, Any], as_json: bool, quiet: bool = F
 
 
 def print_json(data: Any) -> None:
-    """Print data as JSON, which has no infinity: such a perplexity is null."""
+    """Print data as JSON. An infinite perplexity becomes null, because JSON has no infinity."""
     data = json.loads(json.dumps(data), parse_constant=lambda _: None)
     is_unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower() == "utf-8"
     print(json.dumps(data, indent=2, ensure_ascii=not is_unicode))

@@ -1,4 +1,4 @@
-"""The directory that a command writes: a new one, or one of its own to replace."""
+"""The directory that a command writes: a new one, or one that the command has written before."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from pathlib import Path
 
 
 def output_directory(out: Path, force: bool, known: Collection[str]) -> Path:
-    """Check that a directory may be written: a new or empty one, or in place of one of ours.
+    """Check that a command may write a directory: a new or an empty one, or one of its own.
 
     Args:
         out: the path as given.
         force: replace an existing directory.
-        known: the names of what the command writes or causes there (directories end in ``/``),
-            none if the directory is not its own; one with others is never replaced.
+        known: names of the files that the command writes (names of directories end in ``/``). A
+            directory with other files is never replaced.
 
     Returns:
         The path with links resolved.
 
     Raises:
-        ValueError: something would be lost.
+        ValueError: files would be lost.
     """
     path, here = out.resolve(), Path.cwd().resolve()
     if path in (here, *here.parents):

@@ -1,4 +1,4 @@
-"""``python -m spacy elmo perplexity``: how well a biLM predicts a text."""
+"""``python -m spacy elmo perplexity``: measures how well a biLM predicts a text."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def perplexity_cli(
     """
     Measure the perplexity of a held-out text.
 
-    The forward, backward and mean perplexities are those of the full softmax. Raw text is tokenized
-    and split into sentences as by `elmo tokenize`. Each sentence starts from the initial state of
-    the weights. Words outside the vocabulary count as <UNK>; the end of each sentence (backward: its
-    start) is predicted too. A smaller vocabulary gives a lower perplexity: compare only values for
-    the same text and vocabulary.
+    The command prints the forward, backward and mean perplexity of the full softmax. Raw text is
+    tokenized and split into sentences as by `elmo tokenize`. Each sentence starts from the initial
+    state of the weights. Words outside the vocabulary count as <UNK>; the end of each sentence
+    (backward: its start) is predicted too. A smaller vocabulary gives a lower perplexity, so
+    compare values for the same text and vocabulary only.
     """
     from ..lm.encoded_sentences import EncodedSentences
     from ..lm.head import load_head
@@ -44,7 +44,7 @@ def perplexity_cli(
 
     with options.report_errors("Cannot measure the perplexity", as_json=as_json):
         device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
-        find_files(text)  # an error, if there are none
+        find_files(text)  # raises an error if there are none
         found = find_weights(weights)
         sentences = options.count_words(read_text(found, text, tokenized, lang, column), quiet)
         head, words = load_head(found)
@@ -82,7 +82,7 @@ def perplexity_cli(
 def read_text(
     weights: Weights, text: Path, tokenized: bool, lang: str | None, column: str | None = None
 ) -> Iterator[list[str]]:
-    """The sentences of a text, raw or tokenized."""
+    """Read the sentences of a raw or tokenized text."""
     from ..text.files import META, find_files, is_shard
     from ..text.readers import blank_pipeline, tokenize_files
     from ..text.shards import Shards

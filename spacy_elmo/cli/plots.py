@@ -1,4 +1,4 @@
-"""``python -m spacy elmo plot-training`` and ``plot-mix``: pictures of a run, and of a pipeline."""
+"""``python -m spacy elmo plot-training`` and ``plot-mix``: draw pictures of runs and pipelines."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def plot_training_cli(
     """
     Draw the curves of pretraining runs.
 
-    These are the loss, the held-out perplexity and the learning rate by the words read. A run need
-    not have finished. Several runs share the axes, with a line for each.
+    The picture shows the loss, the held-out perplexity and the learning rate over the words read.
+    A run need not have finished. Several runs share the axes, with a line for each.
     """
     from ..viz import draw_training
 
@@ -37,9 +37,9 @@ def plot_mix_cli(
     """
     Draw how each component of a pipeline mixes the layers of its biLM.
 
-    A heat map compares the layers of each mix, and the components. Layer 0 is the token layer, which
-    knows nothing of context. Mixes that nothing has trained are left out. With --json, the weights
-    of all mixes are printed too.
+    The picture is a heat map with a row for each mix and a column for each layer. Layer 0 is the
+    token layer, which does not see the context. Mixes that nothing has trained are left out. --json
+    prints the weights of all mixes too.
     """
     import spacy
 

@@ -1,4 +1,4 @@
-"""``python -m spacy elmo predict``: the likeliest words for the blanks of a text."""
+"""``python -m spacy elmo predict``: fills the blanks of a text with the likeliest words."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def predict_cli(
     """
     Fill the blanks (___) of a text with the likeliest words.
 
-    The forward language model reads what is left of a blank, the backward one what is right of it;
-    both together give p(w|left) p(w|right) / p(w). Each blank is filled on its own, from the words
-    of its sentence; another blank in the sentence counts as an unknown word.
+    The forward language model reads the words to the left of a blank, the backward one those to the
+    right; both together give p(w|left) p(w|right) / p(w). Each blank is filled alone, from the
+    words of its sentence; another blank in the sentence counts as an unknown word.
     """
     from ..lm.language_model import LanguageModel
     from ..text.readers import blank_pipeline

@@ -1,4 +1,4 @@
-"""``python -m spacy elmo pretrain``: text to a biLM."""
+"""``python -m spacy elmo pretrain``: trains a biLM on raw text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .options import Code, GpuId, Json, Quiet, print_result, report_errors
 
 
 def pretrain_cli(
-    ctx: typer.Context,  # for the overrides of the config
+    ctx: typer.Context,  # has the overrides of the config
     config_path: Annotated[Path, typer.Argument(help="Path to config file", metavar="CONFIG")],
     out: Annotated[Path, typer.Argument(help="Directory for models, checkpoint, config and log", metavar="OUT")],
     gpu_id: GpuId = -1,
@@ -26,14 +26,14 @@ def pretrain_cli(
     """
     Train a biLM on raw text.
 
-    The text is a corpus of sentence shards, as `elmo tokenize` writes them, or any text for which
-    the config names a reader under [corpora.train] and [corpora.dev].
+    The text is a directory of sentence shards, as `elmo tokenize` writes it, or any text for which
+    the config has a reader in [corpora.train] and [corpora.dev].
 
-    Override settings of the config after CONFIG and OUT, for example
+    Settings of the config can be given as options after CONFIG and OUT, for example
     `--paths.train ./shards --paths.dev ./dev --training.max_epochs 1`. Ctrl-C stops after the
-    current step; continue with `--resume`. With `--from`, training continues a biLM on another
-    text (see project/configs/pretrain_adapt.cfg), and its head too if it has one. OUT gets
-    `model-best` and `model-last`, directories that the elmo component can take as its weights.
+    current step; `--resume` continues. `--from` continues the training of another biLM, and of its
+    head if it has one, on this text (see project/configs/pretrain_adapt.cfg). The command writes
+    `model-best` and `model-last` to OUT, which are weights for the elmo component.
     """
     from ..pretraining.config import read_config
     from ..pretraining.distributed import is_first_process
@@ -56,7 +56,7 @@ def pretrain_cli(
             )
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    if not progress.is_finished:  # it was stopped
+    if not progress.is_finished:  # Ctrl-C has stopped it
         raise typer.Exit(130)
     if is_first_process():
         data = {"output": str(out), "steps": progress.step, "words": progress.words}

@@ -1,4 +1,4 @@
-"""``python -m spacy elmo senses``: the contexts of a word, grouped by sense."""
+"""``python -m spacy elmo senses``: groups the contexts of a word by sense."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ def senses_cli(
     """
     Group the contexts of a word in a corpus by sense.
 
-    Contexts are grouped by what surrounds the word: its context, the other words and the topic of
-    its sentence, with average linkage on their cosine distances; the number of groups is the one
-    with the best silhouette (or --senses). In each group the most typical contexts come first, and
-    the words that set its contexts apart are named. Equal sentences count once. Groups are of similar contexts: they need not
-    be the senses of a dictionary. With --json, all contexts are printed. Needs the extra viz.
+    Contexts are compared by the word's context, the other words in the sentence, and the topic of
+    the sentence, and are grouped by average linkage on cosine distances. The number of groups is
+    the one with the best silhouette (or --senses). Each group shows its keywords, and its most
+    typical contexts first. Equal sentences count once. Similar contexts need not have the same
+    sense in a dictionary. --json prints all contexts. The command needs the extra viz.
 
-    The picture has a point for each context, with words of its sentence where there is room: near
-    points are similar contexts (the first two principal components of the word's vectors).
+    The picture has a point for each context, with words of its sentence if there is room. Near
+    points are similar contexts: the axes are the first two principal components of the word's
+    vectors.
     """
     from ..senses.occurrences import find_senses
     from ..viz import draw_senses

@@ -1,4 +1,4 @@
-"""``python -m spacy elmo tokenize``: raw text to sentence shards."""
+"""``python -m spacy elmo tokenize``: converts raw text to sentence shards."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def tokenize_cli(
     """
     Convert raw text to sentence shards for pretraining.
 
-    Each paragraph is tokenized by the spaCy tokenizer of the language and split into sentences as
-    the elmo component splits a Doc without sentence boundaries. Docs keep their tokens, and their
+    spaCy's tokenizer for the language splits each paragraph into words, and sentences end after
+    sentence-final punctuation, as in the elmo component. Docs keep their tokens, and their
     sentences if they have any. Shards are text files (.txt.gz) with one sentence per line and words
-    separated by spaces. The meta.json beside them records the language and the tokenizer, which the
-    weights trained on them will record too. The directory appears when all of it is written.
+    separated by spaces. A meta.json beside them names the language and the tokenizer, and so will
+    weights that are trained on them. The directory appears when all of it is written.
     """
     from ..text.files import META, find_files
     from ..text.readers import blank, tokenize_files

@@ -1,4 +1,4 @@
-"""What a pipeline answers about each token, arc or span of a Doc: what spaCy's scores count."""
+"""A pipeline's answers about tokens, arcs, spans and texts, which spaCy's scores count."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from spacy.training import Example
 ATTRIBUTES = {"tag": "tag_", "pos": "pos_", "lemma": "lemma_", "morph": "morph"}
 ANNOTATED = {"ents": "ENT_IOB", "sents": "SENT_START"}
 IGNORED = ("p", "punct")  # labels of arcs, as spaCy's parser scores them
-CONTEXT = 6  # tokens beside the one that an answer is about
+CONTEXT = 6  # tokens to show on both sides of an answer's tokens
 
-Place = tuple[
-    Any, ...
-]  # the first token in the reference and the end; then what tells places apart
-Answers = dict[Place, tuple[Any, Any]]  # what is right, and what was predicted; None: nothing
+# What an answer is about: start and end in the reference's tokens, and for spans a label.
+Place = tuple[Any, ...]
+Answers = dict[Place, tuple[Any, Any]]  # the right answer and the predicted one; None for no answer
 
 
 def find_answers(score: str, example: Example) -> Answers | None:
-    """All answers that a score of spaCy's counts, right or wrong; None if it is no sum of them.
+    """Find the answers, right and wrong, that a score of spaCy's counts.
 
     Args:
-        score: its name, such as ``"tag_acc"``, ``"dep_las"``, ``"ents_f"``, ``"spans_sc_p"``; or
-            ``"cats"`` for the classes of the text.
+        score: the score's name, such as ``"tag_acc"``, ``"dep_las"``, ``"ents_f"`` or
+            ``"spans_sc_p"``; or ``"cats"`` for the classes of the text.
         example: a predicted Doc, and its reference.
+
+    Returns:
+        The answers by their places; None if the score does not count answers.
     """
     kind, _, measure = score.rpartition("_")
     if kind in ATTRIBUTES and measure == "acc":
@@ -42,14 +44,14 @@ def find_answers(score: str, example: Example) -> Answers | None:
 
 
 def count(answers: Answers) -> tuple[int, int, int]:
-    """True positives, false positives and false negatives."""
+    """Count true positives, false positives and false negatives."""
     right = sum(gold == found for gold, found in answers.values())
     predicted = sum(found is not None for _, found in answers.values())
     return right, predicted - right, sum(gold is not None for gold, _ in answers.values()) - right
 
 
 def find_values(example: Example, attribute: str) -> tuple[dict[Place, str], dict[Place, str]]:
-    """Of an attribute of tokens; where the reference has none, what was predicted is left out."""
+    """The right and the predicted values of an attribute, where the reference has one."""
     gold, found, places = dict[Place, str](), dict[Place, str](), alignment(example)
     for token in example.reference:
         if token.has_morph() if attribute == "morph" else getattr(token, attribute):
@@ -61,7 +63,7 @@ def find_values(example: Example, attribute: str) -> tuple[dict[Place, str], dic
 
 
 def find_arcs(example: Example, is_labelled: bool) -> tuple[dict[Place, Any], dict[Place, Any]]:
-    """The head of each token, and the label of the arc; but for punctuation."""
+    """The right and the predicted heads, with the labels of the arcs; without punctuation."""
     gold, found, places = dict[Place, Any](), dict[Place, Any](), alignment(example)
     for token in example.reference:
         if token.dep and token.dep_.lower() not in IGNORED:
@@ -75,7 +77,7 @@ def find_arcs(example: Example, is_labelled: bool) -> tuple[dict[Place, Any], di
 
 
 def find_spans(example: Example, kind: str) -> tuple[dict[Place, str], dict[Place, str]]:
-    """The labels of entities, of sentences (none), or of the spans of a group."""
+    """The right and the predicted entities, sentences, or spans of a group, by their labels."""
 
     def read(doc: Doc) -> list[Span]:
         if kind in ANNOTATED:
@@ -93,7 +95,8 @@ def find_spans(example: Example, kind: str) -> tuple[dict[Place, str], dict[Plac
 
 
 def find_classes(example: Example) -> tuple[dict[Place, str], dict[Place, str]]:
-    """The classes of a text: those of 0.5 or more; of exclusive ones the highest."""
+    """The right and the predicted classes of a text: scores of 0.5 or more, or the highest of
+    exclusive classes."""
 
     def read(doc: Doc) -> dict[Place, str]:
         chosen = sorted(name for name, score in doc.cats.items() if score >= 0.5)
@@ -105,7 +108,7 @@ def find_classes(example: Example) -> tuple[dict[Place, str], dict[Place, str]]:
 
 
 def alignment(example: Example) -> dict[int, int]:
-    """The token of the reference for each predicted one that is exactly one there."""
+    """Predicted tokens, without whitespace, and the reference's token for each, if it is one."""
     x2y = example.alignment.x2y
     tokens = [token.i for token in example.predicted if not token.is_space]
     return {i: int(x2y[i][0]) for i in tokens if x2y.lengths[i] == 1}
@@ -115,9 +118,9 @@ class Error(NamedTuple):
     """A wrong answer.
 
     Attributes:
-        doc: which one of the Docs.
-        text: what it is about, in brackets, with some of the text around.
-        right, wrong: the answers.
+        doc: index of the Doc.
+        text: the tokens of the answer, in brackets, and the text around them.
+        right, wrong: both answers.
     """
 
     doc: int
@@ -129,10 +132,11 @@ class Error(NamedTuple):
 def find_errors(
     bad: Sequence[Sequence[Answers]], good: Sequence[Sequence[Answers]], docs: Sequence[Doc]
 ) -> list[Error]:
-    """The answers about Docs that are wrong in all of some predictions, and right in all of others.
+    """Find the answers that some pipelines all get wrong, and others all get right.
 
     Args:
-        bad, good: answers about each Doc, of one or more pipelines.
+        bad: for each pipeline that gets them wrong, the answers about each Doc.
+        good: the same for the others.
         docs: the references.
     """
 
@@ -151,7 +155,7 @@ def find_errors(
 
 
 def show(value: Any, doc: Doc, place: Place) -> str:
-    """An answer in words; of an arc, its label and the head."""
+    """An answer as text; for an arc, the label and the head."""
     if not isinstance(value, tuple):
         return value or "–"
     head, label = value
@@ -159,7 +163,7 @@ def show(value: Any, doc: Doc, place: Place) -> str:
 
 
 def around(doc: Doc, place: Place) -> str:
-    """The tokens of a place in brackets, with some of the text around them."""
+    """The tokens of a place in brackets, and the text around them."""
     start, end = place[:2]
     if end - start == len(doc):
         return doc.text

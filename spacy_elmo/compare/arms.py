@@ -1,4 +1,4 @@
-"""What is compared: a config without ELMo, and with that of some biLMs."""
+"""The arms of a comparison: a config without ELMo, and with each of some biLMs."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Training(NamedTuple):
     """One training of one arm.
 
     Attributes:
-        arm: `WITHOUT`, or the weights.
-        size: how many Docs it learns from; 0: all, and only that is compared.
-        seed: of all that is random, the sample of Docs too.
-        config: complete.
-        folder: of the trained pipeline and its results, which is there when they are complete.
+        arm: `WITHOUT`, or the name of the weights.
+        size: number of training Docs; 0 for all, if no other size is compared.
+        seed: the seed of the training and of the sample of Docs.
+        config: the complete config.
+        folder: has the trained pipeline and its results, and exists when they are complete.
     """
 
     arm: str
@@ -46,12 +46,18 @@ class Training(NamedTuple):
 
 
 def make_arms(base: Config, weights: Iterable[str]) -> dict[str, Config]:
-    """The configs to train.
+    """Make the configs to train.
+
+    Args:
+        base: a config without ELMo.
+        weights: names of biLMs.
+
+    Returns:
+        The configs by arm: `WITHOUT`, then the names of the biLMs.
 
     Raises:
         ValueError: the config has ELMo or a transformer already, or no component can learn from
-            ELMo; a file that it names for the training or the dev set is missing; or the weights
-            cannot be found.
+            ELMo; its training set or dev set is missing; or the weights cannot be found.
     """
     arms = {name: add_elmo(base, weights=name) for name in weights}
     plain = fill(base)
@@ -73,7 +79,14 @@ def corpus(config: Config, split: str) -> dict[str, Any]:
 def plan(
     arms: dict[str, Config], sizes: Sequence[int], n_seeds: int, folder: Path
 ) -> Iterator[Training]:
-    """All trainings, seed by seed, in folders that are named after what they depend on.
+    """List all trainings, seed by seed. The names of their folders have a checksum of all that they
+    depend on.
+
+    Args:
+        arms: the configs, from `make_arms`.
+        sizes: numbers of training Docs; 0 for all.
+        n_seeds: the number of seeds.
+        folder: the folder for all trainings; samples of the training set are written there.
 
     Raises:
         ValueError: there are fewer training Docs than one of the sizes, or they are not in .spacy
@@ -103,10 +116,10 @@ def plan(
 
 
 def read_docs(config: Config) -> list[Doc]:
-    """The training set, if it is in .spacy files.
+    """Read the training set.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it is not in .spacy files.
     """
     path = corpus(config.interpolate(), "train").get("path")
     files, vocab = walk_corpus(path, ".spacy") if path else [], spacy.blank("xx").vocab
@@ -116,7 +129,7 @@ def read_docs(config: Config) -> list[Doc]:
 
 
 def checksum(config: Config, data: Iterable[Path], weights: str | None) -> str:
-    """Of all that a training depends on: its config, its data, the biLM's weights."""
+    """A checksum of all that a training depends on: the config, the data, the biLM's weights."""
     files = [file for path in data for file in (path, *sorted(path.rglob("*"))) if file.is_file()]
     files += find_weights(weights).files() if weights is not None else []
     found = sha256(config.to_str().encode())

@@ -1,4 +1,4 @@
-"""Intervals of the difference between two scores, by the paired bootstrap (Efron 1979)."""
+"""Confidence intervals for the difference of two scores, by the paired bootstrap (Efron 1979)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from spacy.training import Example
 
 from .answers import count, find_answers
 
-DRAWS = 1000  # of as many Docs as there are
-SLOW_DRAWS = 200  # for scores that are no sums over Docs
+DRAWS = 1000  # each of as many Docs as there are
+SLOW_DRAWS = 200  # for scores that do not count answers
 PERCENT = (2.5, 97.5)
 
 Floats = NDArray[np.float64]
@@ -20,17 +20,15 @@ Floats = NDArray[np.float64]
 def resample(
     name: str, examples: Sequence[Example], score: Callable[[list[Example]], float | None]
 ) -> Floats:
-    """A score of the corpora that draws with replacement from these Docs give.
-
-    The draws are the same for each pipeline.
+    """Compute a score for random draws of Docs, with replacement; each pipeline has the same draws.
 
     Args:
-        name: of the score in spaCy's metrics.
+        name: name of the score in spaCy's metrics.
         examples: the predicted Docs.
-        score: computes it for a list, if it is no sum over Docs.
+        score: computes the score for a list of Docs, if it does not count answers.
 
     Returns:
-        One value for each draw, `DRAWS` or `SLOW_DRAWS` of them.
+        The score for each draw, ``(n_draws,)``: `DRAWS` or `SLOW_DRAWS` numbers.
     """
     n = len(examples)
     draws = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=DRAWS)
@@ -40,7 +38,7 @@ def resample(
         lists = ([examples[i] for i in np.repeat(range(n), row)] for row in draws[:SLOW_DRAWS])
         return np.array([score(each) or 0.0 for each in lists])
     right, false, missed = (draws @ np.array(counts, dtype=float)).T
-    kind = name[-2:]  # an accuracy is an F1 score in spaCy, too
+    kind = name[-2:]  # spaCy computes an accuracy as an F1 score too
     denominator = right + false * (kind != "_r") + missed * (kind != "_p")
     numerator = right
     if kind not in ("_p", "_r"):
@@ -49,12 +47,10 @@ def resample(
 
 
 def interval(without: ArrayLike, with_elmo: ArrayLike) -> tuple[float, float]:
-    """95% of the mean differences of seeds that are drawn with replacement, too.
-
-    What a score would be on other Docs, and by other seeds, is both unknown.
+    """The 95% confidence interval of the mean difference, over draws of Docs and of seeds.
 
     Args:
-        without, with_elmo: what `resample` gives for each seed, ``(n_seeds, n_draws)``.
+        without, with_elmo: the results of `resample` for each seed, ``(n_seeds, n_draws)``.
     """
     differences = np.asarray(with_elmo) - np.asarray(without)
     n, _ = differences.shape

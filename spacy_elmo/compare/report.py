@@ -1,4 +1,4 @@
-"""What the trainings show: scores, costs, examples, and one sentence."""
+"""The result of a comparison: scores, costs, examples, and a verdict."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from .arms import Training
 from .bootstrap import interval
 from .training import MODEL, read_predicted
 
-SHOWN = 5  # sentences
-# By a score, what counts are shown for it.
+SHOWN = 5  # example sentences of each kind
+# What the examples for a score are.
 EXAMPLES = {"tag_acc": "tags", "dep_las": "arcs", "ents_f": "entities", "cats_score": "texts"}
-# What seeds have in common; the speed is the highest, because other work only lowers it.
+# How the seeds are combined. The highest speed counts, because other work on the machine lowers it.
 COSTS: dict[str, Callable[..., float]] = {"seconds": mean, "words_per_second": max, "mb": mean}
 
 Results = Sequence[tuple[Training, dict[str, Any]]]
 
 
 def compare(plain: Results, elmo: Results) -> dict[str, Any]:
-    """Compare trainings without ELMo and with it, which differ in nothing else.
+    """Compare trainings that differ in ELMo alone.
 
     Args:
-        plain, elmo: trainings and what they have measured, one of each seed.
+        plain: trainings without ELMo, one for each seed, and what `run` has measured.
+        elmo: the same with ELMo.
 
     Returns:
         ``scores``, ``costs`` and ``examples`` by name; and a ``verdict``.
@@ -64,7 +65,7 @@ def by_arm(values: Iterable[Any]) -> dict[str, Any]:
 
 
 def give_verdict(intervals: dict[str, tuple[float, float]]) -> str:
-    """One sentence about the intervals of the differences."""
+    """A sentence about the confidence intervals of the differences."""
     raised = [name for name, (low, _) in intervals.items() if low > 0]
     lowered = [name for name, (_, high) in intervals.items() if high < 0]
     unsure = ", ".join(name for name in intervals if name not in raised + lowered)
@@ -76,11 +77,11 @@ def give_verdict(intervals: dict[str, tuple[float, float]]) -> str:
 
 
 def find_examples(plain: Results, elmo: Results, names: Sequence[str]) -> dict[str, Any]:
-    """The answers that are wrong by all seeds of one arm, and right by all of the other.
+    """Find the answers that all seeds of one arm get wrong and all seeds of the other get right.
 
     Returns:
-        By the kind of answers, how many are ``mended`` and ``broken`` by ELMo, and of each some
-        ``sentences`` with the right and the wrong answer.
+        For each kind of answers, those that are ``mended`` by ELMo and those that are ``broken``,
+        as from `summary`.
     """
     nlp = spacy.load(plain[0][0].folder / MODEL)
     arms = [[read_predicted(training, nlp) for training, _ in each] for each in (plain, elmo)]
@@ -99,7 +100,7 @@ def find_examples(plain: Results, elmo: Results, names: Sequence[str]) -> dict[s
 
 
 def summary(errors: list[Error]) -> dict[str, Any]:
-    """How many errors there are, and some of different Docs."""
+    """The ``count`` of errors, and some ``sentences`` with an error, each from another Doc."""
     one_each = list({error.doc: error for error in reversed(errors)}.values())[::-1]
     shown = one_each[:: max(1, len(one_each) // SHOWN)][:SHOWN]
     return {"count": len(errors), "sentences": [error._asdict() for error in shown]}

@@ -1,4 +1,4 @@
-"""One training, and what is measured of it on the dev set."""
+"""Runs a training, and measures the trained pipeline on the dev set."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ MB = 1e6
 
 
 def run(training: Training, gpu_id: int, on_step: Callable[[], Any]) -> dict[str, Any]:
-    """Train a pipeline and measure it, unless that is done.
+    """Train a pipeline and measure it; read the result if an earlier run has done so.
 
     Args:
-        training: what is trained, and the folder for it: whole or not there.
-        gpu_id: of a GPU that is in use, or -1.
+        training: the training, with the folder to write.
+        gpu_id: ID of the GPU in use, or -1.
         on_step: called before each step.
 
     Returns:
-        What `measure` found, and the ``seconds`` of the training with its evaluations.
+        The result of `measure`, and the ``seconds`` of the training with its evaluations.
     """
     if training.folder.exists():
         return read_json(training.folder / RESULT)
     with atomic_directory(training.folder) as folder:
         start, log = time.perf_counter(), io.StringIO()
         nlp = init_nlp(training.config, use_gpu=gpu_id)
-        update = nlp.update  # called once a step; what spaCy logs, it logs at evaluations alone
+        update = nlp.update  # called once a step; spaCy's loggers are called at evaluations only
 
         def counted(*args: Any, **kwargs: Any) -> Any:
             on_step()
@@ -60,16 +60,16 @@ def run(training: Training, gpu_id: int, on_step: Callable[[], Any]) -> dict[str
 
 
 def measure(folder: Path, config: Config) -> dict[str, Any]:
-    """Let a trained pipeline predict the dev set, and keep that too.
+    """Let a trained pipeline predict the dev set, and save the predicted Docs.
 
     Returns:
-        ``scores``, those that the config gives a weight, and ``draws`` of each (see `resample`);
-        ``words_per_second``, the tokenizer left out, and ``mb`` on disk.
+        ``scores`` that have a weight in the config; ``draws``, the results of `resample` for each;
+        ``words_per_second``, without the tokenizer; and ``mb`` on disk.
     """
     nlp = spacy.load(folder / MODEL)
     examples = read_examples(nlp, config)
     docs = [example.predicted for example in examples]
-    list(nlp.pipe(doc.copy() for doc in docs[:8]))  # loads what is loaded at the first use
+    list(nlp.pipe(doc.copy() for doc in docs[:8]))  # the first use loads weights
     start = time.perf_counter()
     docs = list(nlp.pipe(docs))
     seconds = time.perf_counter() - start
@@ -90,25 +90,25 @@ def measure(folder: Path, config: Config) -> dict[str, Any]:
 
 
 def rescorer(nlp: Language, name: str) -> Callable[[list[Example]], float | None]:
-    """Computes one score by the component that it is of."""
+    """A function that computes one score, by the component that defines it."""
     pipes: list[Any] = [pipe for n, pipe in nlp.pipeline if name in nlp.get_pipe_meta(n).scores]
     scorer = next((pipe for pipe in pipes if hasattr(pipe, "score")), Scorer(nlp))
     return lambda examples: scorer.score(examples).get(name)
 
 
 def read_examples(nlp: Language, config: Config) -> list[Example]:
-    """The dev set, not predicted yet."""
+    """Read the dev set, without predictions."""
     plain = config.interpolate()
     [dev] = resolve_dot_names(plain, [plain["training"]["dev_corpus"]])
     return list(dev(nlp))
 
 
 def read_predicted(training: Training, nlp: Language) -> list[Example]:
-    """The dev set as a trained pipeline has predicted it.
+    """Read the dev set with the predictions that `measure` has saved.
 
     Args:
-        training: a complete one.
-        nlp: whose tokenizer and vocabulary are used.
+        training: a training that was run.
+        nlp: a pipeline with the tokenizer and the vocabulary.
     """
     examples = read_examples(nlp, training.config)
     docs = DocBin().from_disk(training.folder / PREDICTED).get_docs(nlp.vocab)
