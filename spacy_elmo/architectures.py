@@ -1,4 +1,4 @@
-"""Every registered name but the factories, a cheap constructor each."""
+"""All registered functions, except the factories. Each constructor is cheap, and opens no file."""
 
 from typing import Any
 
@@ -38,10 +38,10 @@ def Elmo(
 
     Args:
         weights, …, threads: see `spacy_elmo.pipeline.settings.BiLMSettings`.
-        mix: how the layers become one vector, `spacy-elmo.ScalarMix.v1`; None for its defaults.
+        mix: `spacy-elmo.ScalarMix.v1`; None for its defaults.
 
     Returns:
-        ``list[Doc]`` to one array ``(n_tokens, 2P)`` each.
+        Maps ``list[Doc]`` to arrays ``(n_tokens, 2P)``.
 
     Raises:
         ValueError: a setting is out of range.
@@ -60,18 +60,19 @@ def ElmoListener(
     trainable: bool = True,
     layers: int | str = "all",
 ) -> Model[list[Doc], list[Floats2d]]:
-    """``spacy-elmo.ElmoListener.v1``: its own mix of the layers of an elmo component.
+    """``spacy-elmo.ElmoListener.v1``: a layer in another component's model, which mixes the layers
+    of an elmo component.
 
-    Its width is that of the component's weights and needs no setting.
+    Its width is that of the elmo component, and needs no setting.
 
     Args:
-        upstream: the component's name.
+        upstream: name of the elmo component.
         dropout, layer_norm, initial_weights, gamma, trainable, layers: see
             `spacy_elmo.pipeline.scalar_mix.ScalarMix`.
-        mix_l2: λ, its ``l2``.
+        mix_l2: λ, the mix's ``l2``.
 
     Returns:
-        ``list[Doc]`` to one array ``(n_tokens, 2P)`` each.
+        Maps ``list[Doc]`` to arrays ``(n_tokens, 2P)``.
 
     Raises:
         ValueError: a setting is out of range.
@@ -81,11 +82,11 @@ def ElmoListener(
 
 
 def EncodedVectors(path: str) -> Any:
-    """``spacy-elmo.EncodedVectors.v1``: a teacher for pretraining, another model's vectors.
+    """``spacy-elmo.EncodedVectors.v1``: a teacher for pretraining, whose vectors are in a file.
 
     Args:
-        path: ``.npy`` in the format of `elmo encode --tokenized`: the sentences of
-            the training text, found by their words. One that is not there teaches nothing.
+        path: a .npy file, as `elmo encode --tokenized` writes it for the training text. Sentences
+            are looked up by their words; a sentence that is not in the file teaches nothing.
     """
     from .pretraining import teacher
 
@@ -93,13 +94,13 @@ def EncodedVectors(path: str) -> Any:
 
 
 def Shards(paths: str | list[str]) -> Any:
-    """``spacy-elmo.Shards.v1``: a text for pretraining, tokenized by `elmo tokenize`.
+    """``spacy-elmo.Shards.v1``: a text for pretraining that `elmo tokenize` has written.
 
     Args:
-        paths: files of a sentence a line, its words separated by spaces; directories of them; or
-            patterns such as ``corpus/*.txt.gz``. Packed ones end in .gz or .xz.
+        paths: files with one sentence per line, words separated by spaces (.txt, also .gz or .xz);
+            directories of such files; or patterns such as ``corpus/*.txt.gz``.
     """
-    from .text import shards  # every `spacy.blank` imports this module
+    from .text import shards  # here, because every `spacy.blank` imports this module
 
     return shards.Shards(paths)
 
@@ -110,15 +111,16 @@ def Texts(
     tokenizer: str | None = None,
     column: str | None = None,
 ) -> Any:
-    """``spacy-elmo.Texts.v1``: raw text for pretraining, tokenized as it is read.
+    """``spacy-elmo.Texts.v1``: raw text for pretraining, tokenized while it is read.
 
     Args:
-        paths: files of a paragraph a line (.txt), of a column of texts (.jsonl, .csv, .tsv), each
-            also .gz or .xz, or .parquet, or of Docs (.spacy); directories of them; or patterns.
+        paths: files with one paragraph per line (.txt), with a column of texts (.jsonl, .csv, .tsv
+            or .parquet), or with Docs (.spacy); directories of such files; or patterns. Files of
+            lines can be packed (.gz, .xz).
         lang: code of the language whose tokenizer is used.
         tokenizer: registered name of another tokenizer, one that needs no settings, such as
             ``"spacy.Tokenizer.v1"``.
-        column: name of the column of texts, in JSONL the key; None for ``"text"``.
+        column: name of the column of texts, or key in JSONL; None for ``"text"``.
     """
     from .text import readers
 

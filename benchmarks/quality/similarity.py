@@ -25,7 +25,7 @@ from sklearn.preprocessing import normalize
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_elmo.pipeline.readings import compared_rows
+from spacy_elmo.pipeline.doc_output import compared_rows
 from spacy_elmo.pipeline.similarity import occurrence_vector
 from spacy_elmo.text.readers import blank_pipeline
 from spacy_elmo.weights.find import find_weights

@@ -1,9 +1,10 @@
-"""The biLM in thinc's PyTorchWrapper: Docs in, all layers of their tokens out."""
+"""The biLM in thinc's PyTorchWrapper: Docs in, layers out."""
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
@@ -36,15 +37,15 @@ from ..weights.statistics import Statistics
 from .layer_cache import LayerCache
 from .settings import BiLMSettings
 
-PASSES = 4  # of the biLM at a time: sentences of similar length are read together
-MAX_BYTES = 2**26  # of their layers
+PASSES = 4  # of the biLM over Docs that are read together: it groups sentences of similar length
+MAX_BYTES = 2**26  # in memory for the layers of these Docs
 FLOAT32_BYTES = 4
 
 
 def bilm_layer(settings: BiLMSettings) -> Model[list[Doc], list[Floats3d]]:
-    """All layers ``(L + 1, n_tokens, 2P)`` of each Doc; the rows of whitespace tokens are zeros.
+    """Maps each Doc to its layers, ``(L + 1, n_tokens, 2P)``. Whitespace tokens have zeros.
 
-    Opens no file: the weights are loaded at the first Doc with words.
+    The first Doc with words loads the weights; no file is opened here.
     """
     model = PyTorchWrapper(None, convert_inputs=convert_inputs)
     model.name = "elmo-bilm"
@@ -56,36 +57,31 @@ def bilm_layer(settings: BiLMSettings) -> Model[list[Doc], list[Floats3d]]:
 def convert_inputs(
     model: Model, docs: Sequence[Doc | DocPart], is_train: bool
 ) -> tuple[ArgsKwargs, Callable[[Any], Sequence[Doc | DocPart]]]:
-    """Docs as `DocPart`s, which may take the place of Docs. They get no gradient: they return."""
-    settings = cast(BiLMShim, model.shims[0]).bilm.settings
-    given = settings.segments, settings.max_words
-    parts = [
-        doc if isinstance(doc, DocPart) else next(doc_parts(doc, *given, 1 + len(doc)))
-        for doc in docs
-    ]
+    """Docs, or parts of them, as `DocPart`s. Docs have no gradient: backprop returns them."""
+    parts = [*cast(BiLMShim, model.shims[0]).bilm.split(docs)]
     return ArgsKwargs(args=(parts,), kwargs={}), lambda d_parts: docs
 
 
 class LazyBiLM(nn.Module):
     """A biLM with its settings in a pipeline, loaded at its first use.
 
-    Another biLM, such as one that is deserialized, comes in another object.
+    A deserialized biLM is another object.
 
     Args:
         settings: how the biLM is found, run and trained.
 
     Attributes:
-        device: what it computes on.
-        cache: layers of a frozen biLM, while something is trained on them.
-        statistics: of the layers and words; None if the weights have none, or are not loaded.
+        device: where the biLM computes.
+        cache: the layers that a frozen biLM has computed, during a training.
+        statistics: the statistics of the weights; None if they have none, or are not loaded.
         is_saved: the biLM came with a saved component, not from the setting ``weights``.
-        has_learned: the weights were changed by a training.
+        has_learned: a training has changed the weights.
     """
 
     def __init__(self, settings: BiLMSettings):
         super().__init__()
         self.settings = settings
-        # Where thinc computes now: the current thread may have another default at the first Doc.
+        # Now, because the thread that sends the first Doc may have another default.
         self.device = get_torch_default_device()
         self.cache = LayerCache(settings.cache_mb)
         self.statistics: Statistics | None = None
@@ -95,24 +91,23 @@ class LazyBiLM(nn.Module):
 
     @cached_property
     def _found(self) -> Weights:
-        """What the setting names, until it is loaded."""
+        """The weights that the setting names, until they are loaded."""
         return find_weights(self.settings.weights)
 
     @cached_property
     def config(self) -> BiLMConfig:
-        """The biLM's shape, from its config file alone if it is not loaded yet."""
+        """The biLM's shape; no tensor is read for it."""
         return self._fitting(self._found.config())
 
     @cached_property
     def card(self) -> Card:
-        """Name, language, licence and sources of the weights."""
+        """The name, language, licence and sources of the weights."""
         return self._found.card()
 
     @cached_property
     def tokens_at_once(self) -> int:
-        """The number of tokens to read together: up to `PASSES` passes, as far as their layers fit
-        into `MAX_BYTES`. With more sentences to choose from, those of a pass are closer in length,
-        and it takes fewer steps."""
+        """How many tokens to read together: for `PASSES` passes, or fewer if their layers do not
+        fit into `MAX_BYTES`. Among more sentences, those of a pass are closer in length."""
         n_words = self.settings.batch_words
         pass_bytes = n_words * self.config.depth * self.config.width * FLOAT32_BYTES
         return n_words * max(1, min(PASSES, MAX_BYTES // pass_bytes))
@@ -123,22 +118,22 @@ class LazyBiLM(nn.Module):
 
     @property
     def model(self) -> BiLM:
-        """The biLM, loaded now if it was not.
+        """The biLM; the first use loads it.
 
         Raises:
-            ValueError: the weights are missing or damaged, or not of the expected width.
+            ValueError: the weights are missing or damaged, or have another width than the setting.
         """
         if self._model is None:
             with self._loading, threads_for(0), torch.inference_mode(False):
                 if self._model is None:  # no other thread has loaded it meanwhile
                     found = self._found
-                    self.take(found.load(), found.card(), found.statistics())
+                    self.use_weights(found.load(), found.card(), found.statistics())
                     del self._found  # which may have the file of a saved component in memory
         assert self._model is not None
         return self._model
 
-    def take(self, model: BiLM, card: Card, statistics: Statistics | None) -> None:
-        """Use these weights, as the settings say."""
+    def use_weights(self, model: BiLM, card: Card, statistics: Statistics | None) -> None:
+        """Use a biLM that was read from a file or from bytes, as the settings say."""
         self.config, self.card = self._fitting(model.config), card
         self.statistics = statistics
         model.n_threads = self.settings.threads
@@ -152,10 +147,23 @@ class LazyBiLM(nn.Module):
             )
         return config
 
+    def split(
+        self, docs: Iterable[Doc | DocPart], n_tokens: int = sys.maxsize
+    ) -> Iterator[DocPart]:
+        """Split Docs into sentences and windows, as the settings say.
+
+        Args:
+            docs: Docs; a `DocPart` stays as it is.
+            n_tokens: size at which a part of a long Doc ends; by default each Doc is one part.
+        """
+        given = self.settings.segments, self.settings.max_words, n_tokens
+        for doc in docs:
+            yield from [doc] if isinstance(doc, DocPart) else doc_parts(doc, *given)
+
     @threads_for(0)
     def forward(self, parts: Sequence[DocPart]) -> list[torch.Tensor]:
-        """The layers ``(L + 1, n_tokens, 2P)`` of parts of Docs; with a graph, and as in training,
-        where gradients are enabled."""
+        """The layers ``(L + 1, n_tokens, 2P)`` of parts of Docs. With gradients enabled the biLM
+        is in training mode, and the layers have a graph."""
         sentences = [window.words for part in parts for window in part.windows]
         layers: list[torch.Tensor] = []
         if sentences:  # else no weights are needed
@@ -168,16 +176,16 @@ class LazyBiLM(nn.Module):
                 layers = self.cache.lookup(sentences, lambda s: model.read(s, *given)[0], version)
             else:
                 layers, _ = model.read(sentences, *given)
-        # Popped as they are used: what was read together is freed with the last of its Docs.
+        # Popped, because layers that were read together are freed together, with the last of them.
         layers.reverse()
         return [self._in_rows(part, [layers.pop() for _ in part.windows]) for part in parts]
 
     def _in_rows(self, part: DocPart, layers: list[torch.Tensor]) -> torch.Tensor:
-        """The layers of a part's windows in the rows of their tokens."""
+        """The layers of a part, ``(L + 1, n_tokens, 2P)``, given those of its windows."""
         rows = part.windows[0].rows if len(layers) == 1 else None
         is_whole = isinstance(rows, slice) and rows == slice(0, len(part))
         if is_whole and layers[0].shape[1] == len(part) and not self.cache.is_on:
-            return layers[0]  # no copy, unless they may be the cache's own
+            return layers[0]  # the cache's own layers must be copied
         shape = self.config.depth, len(part), self.config.width
         output = torch.zeros(shape, dtype=torch.float32, device=self.device)
         for window, read in zip(part.windows, layers, strict=True):
@@ -185,26 +193,27 @@ class LazyBiLM(nn.Module):
         return output
 
     def train(self, mode: bool = True) -> LazyBiLM:
-        """Thinc's shim calls this around each pass; what counts is whether gradients are enabled,
-        since several threads may share the biLM."""
+        """Do nothing. thinc's shim calls this around each pass, but threads may share the biLM:
+        `forward` sets the mode, by whether gradients are enabled."""
         return self
 
     def clear_caches(self) -> None:
-        """The weights have changed in a way that PyTorch's version counters do not show."""
+        """Drop what was computed from the weights; PyTorch's version counters do not show that an
+        optimizer has changed them."""
         self.model.clear_caches()
         self.cache.clear()
 
-    # Copies and serialization, also before it was loaded
+    # Copies and serialization
 
-    def anew(self) -> LazyBiLM:
-        """One with the same settings, not loaded."""
+    def unloaded_copy(self) -> LazyBiLM:
+        """A copy with the same settings, which is not loaded."""
         new = LazyBiLM(self.settings)
         new.device = self.device
         return new
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LazyBiLM:
-        """A copy, which shares the weights in memory if they are frozen."""
-        new = self.anew()
+        """A copy; it shares the weights in memory if they are frozen."""
+        new = self.unloaded_copy()
         known = ("config", "card", "statistics", "is_saved", "has_learned")
         new.__dict__.update({name: vars(self)[name] for name in known if name in vars(self)})
         if self._model is not None and self.settings.frozen:
@@ -222,21 +231,26 @@ def _unpickle(settings: BiLMSettings, data: bytes) -> LazyBiLM:
 
 
 def serialize(bilm: LazyBiLM) -> bytes:
-    """The biLM with its initial state, config and card; it is loaded for that if it was not."""
-    bilm.model.initial_state(bilm.settings.initial_state)  # a warm one is serialized, too
+    """Serialize the biLM with its initial state, config, card and statistics."""
+    bilm.model.initial_state(bilm.settings.initial_state)  # computes a warm state
     return saved.to_bytes(bilm.model, bilm.card, bilm.statistics)
 
 
 def deserialize(bilm: LazyBiLM, data: bytes, device: torch.device | None = None) -> LazyBiLM:
-    """The biLM that was serialized, with the settings of another.
+    """Load a biLM that was serialized.
+
+    Args:
+        bilm: a `LazyBiLM` with the settings for it; it stays as it is.
+        data: from `serialize`.
+        device: None for the device of ``bilm``.
 
     Raises:
         ValueError: the bytes are damaged.
     """
     model, card, statistics = saved.from_bytes(data)
-    new = bilm.anew()
+    new = bilm.unloaded_copy()
     new.device = device or bilm.device
-    new.take(model, card, statistics)
+    new.use_weights(model, card, statistics)
     new.is_saved = True
     return new
 
@@ -258,15 +272,14 @@ class BiLMShim(PyTorchShim):
         return self.bilm.device
 
     def reset(self) -> None:
-        """Let a biLM that has been trained be loaded again; one that came with a saved component
-        stays as it is."""
+        """Let a trained biLM be loaded again, unless it came with a saved component."""
         if self.bilm.has_learned and not self.bilm.is_saved:
-            self._model = self.bilm.anew()
+            self._model = self.bilm.unloaded_copy()
 
     def begin_update(
         self, inputs: ArgsKwargs
     ) -> tuple[list[torch.Tensor], Callable[[ArgsKwargs], None]]:
-        """The layers of `DocPart`s, with a graph if the biLM is trained.
+        """Compute the layers of `DocPart`s, with a graph if the biLM is trained.
 
         Returns:
             The layers, and a callback that takes their gradients as ``grad_tensors``.
@@ -281,7 +294,7 @@ class BiLMShim(PyTorchShim):
         def backprop(d_layers: ArgsKwargs) -> None:
             pairs = zip(layers, d_layers.kwargs["grad_tensors"], strict=True)
             learned = [(y, dy) for y, dy in pairs if y.requires_grad]
-            if learned:  # not whitespace alone
+            if learned:  # Docs of whitespace have no graph
                 outputs, gradients = zip(*learned, strict=True)
                 work = n_windows * self.bilm.config.layer_size
                 with threads_for(work, self.bilm.settings.threads), without_tf32(self.device):
@@ -290,9 +303,9 @@ class BiLMShim(PyTorchShim):
         return [each.detach() for each in layers], backprop
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Make a step, at a learning rate of its own.
+        """Update the parameters, at ``learn_rate_factor`` times the learning rate.
 
-        Scaling the gradients would not do: the size of Adam's steps does not depend on theirs.
+        Scaling the gradients would not do: the size of Adam's steps does not depend on it.
         """
         if self.bilm.settings.frozen or not self.bilm.is_loaded:
             return
@@ -321,5 +334,5 @@ class BiLMShim(PyTorchShim):
         self.bilm.to(self.bilm.device)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> BiLMShim:
-        """A shim of its own, whose parameters an optimizer does not take for this one's."""
+        """A new shim, whose parameters have other keys in an optimizer than this one's."""
         return BiLMShim(deepcopy(self.bilm))

@@ -20,17 +20,18 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 
-from ..text.segments import DocPart, chunks, doc_parts
+from ..text.segments import DocPart, chunks
 from ..util import files
 from ..weights.find import WeightsNotFoundError
 from ..weights.layout import DOCUMENTS
 from .batch import Batch
 from .bilm_layer import LazyBiLM
+from .doc_output import ComparedRows, DocOutput, add_hooks, remember, store, token_ends
 from .elmo_model import ELMO_MODEL, MIX, replace_config
-from .listener import ElmoListener, LearnedFrom, check_source, learn_from
+from .listener import ElmoListener
 from .mixes import model_nodes
-from .readings import ComparedRows, Reading, add_hooks, note_reading, store, token_ends
 from .scalar_mix import reset, set_up
+from .source_stamp import SourceStamp, check_source, stamp_source
 from .warn import warn_of_weights
 
 MODEL = {"@architectures": ELMO_MODEL, "mix": {"@architectures": MIX}}
@@ -57,25 +58,26 @@ def make_elmo(
 class Elmo(Tok2Vec):
     """Gives each token a vector that depends on its sentence (Peters et al. 2018).
 
-    Writes ``doc.tensor`` and the extensions ``._.elmo``; other components can learn from it
-    through `spacy-elmo.ElmoListener.v1` or `spacy.Tok2VecListener.v1`.
+    Writes ``doc.tensor`` and the extensions ``._.elmo``. Other components can learn from it through
+    `spacy-elmo.ElmoListener.v1` or `spacy.Tok2VecListener.v1`.
 
     Args:
         vocab: the pipeline's vocabulary.
         model: a `spacy-elmo.Elmo.v1` model.
         name: the component's name.
-        store: what is stored on each Doc as an extension that survives bytes and a `DocBin`:
-            ``"layers"``, all of them, as ``doc._.elmo_layers``; ``"vectors"``, for ``._.elmo``.
-        vectors: whether ``vector`` and ``similarity`` of Docs, Spans and Tokens come from ELMo:
-            ``"elmo"``, ``"vocab"`` (never), or ``"auto"``, if the vocab has no vectors.
+        store: extensions to write to each Doc, which its bytes and a `DocBin` keep: ``"layers"``
+            for all layers, as ``doc._.elmo_layers``; ``"vectors"`` for ``._.elmo``.
+        vectors: whether ELMo computes ``vector`` and ``similarity`` of Docs, Spans and Tokens:
+            ``"elmo"`` (always), ``"vocab"`` (never), or ``"auto"``, if the vocab has no vectors.
 
     Raises:
         ValueError: the model is not `spacy-elmo.Elmo.v1`.
 
     Attributes:
-        key: of what it has read of Docs; a random string, which copies and pickles keep.
-        batch: the batch that it was updated with last.
-        tokenizer: class of the pipeline's; None once it was compared with that of the weights.
+        key: identifies the component's outputs of Docs; a random string, which copies and pickles
+            keep.
+        batch: the latest training batch.
+        tokenizer: class of the pipeline's tokenizer; None once it was compared with the weights.
     """
 
     hide_labels = True  # there are none, and nlp.meta should not list them
@@ -95,20 +97,20 @@ class Elmo(Tok2Vec):
         self.key, self.batch = uuid4().hex, Batch()
         self.tokenizer: type | None = None
         self.store, self.vectors = list(store), vectors
-        self._has_own_listeners = False  # whose layers are kept
+        self._needs_layers = False  # an ElmoListener is linked
 
     @property
     def bilm(self) -> LazyBiLM:
-        """The biLM with its settings."""
+        """The biLM and its settings."""
         return self.model.get_ref("bilm").shims[0].bilm  # type: ignore[attr-defined]
 
     @property
     def mix(self) -> Any:
-        """The mix of the layers in ``doc.tensor``."""
+        """The mix that makes ``doc.tensor`` from the layers."""
         return self.model.get_ref("mix")
 
     def set_up(self) -> None:
-        """Load the weights, and give the mix its parameters."""
+        """Load the weights, and create the parameters of the mix."""
         config = self.bilm.model.config
         set_up(self.mix, config.depth, config.width)
         self.model.set_dim("nO", config.width, force=True)
@@ -117,82 +119,91 @@ class Elmo(Tok2Vec):
 
     @property
     def listener_map(self) -> dict[str, list[Any]]:
-        """The listeners of each component; spaCy empties it when it begins to link a pipeline."""
+        """The listeners by component; spaCy assigns an empty dict before it links a pipeline."""
         return self._listener_map
 
     @listener_map.setter
     def listener_map(self, value: dict[str, list[Any]]) -> None:
         self._listener_map = value
         self.model.attrs["replace_listener_cfg"] = partial(replace_config, self.name)
-        self._writer, self._conflict = self.name, ""  # of doc.tensor, the last one so far
+        self._tensor_owner = self.name  # the last component so far that writes doc.tensor
+        self._listener_conflict = ""
 
     @property
     def tok2vec_listeners(self) -> list[Tok2VecListener]:
-        """spaCy's listeners, which get ``doc.tensor`` and share the component's mix."""
+        """spaCy's listeners, which read ``doc.tensor``, and so share the component's mix."""
         return [listener for listener in self.listeners if isinstance(listener, Tok2VecListener)]
 
     def find_listeners(self, component: Any) -> None:
-        """Link the listeners in a component's model that name this one; spaCy calls this for each
-        component behind it, in order.
+        """Link the listeners in another component's model that name this component.
 
-        An `ElmoListener` gets the shape of the layers here, from the config of the weights alone.
-        Weights that cannot be found or read, or do not fit a setting, are reported when they are
-        needed: a saved pipeline contains its own. A listener of spaCy's that would read another
-        component's ``doc.tensor``, and one of ours where it finds no layers, are warned of: an
-        error would leave a pipeline that is half changed.
+        spaCy calls this for each component behind this one, in order. Weights that cannot be found
+        or read, or do not fit a setting, are reported when they are needed: a saved pipeline brings
+        its own. A conflict is a warning here, because an error would leave a pipeline that is half
+        changed; it is an error when the pipeline is used.
+
+        Args:
+            component: any component.
         """
         name = getattr(component, "name", "")
         for listener in model_nodes(component, Tok2VecListener):
-            is_named, is_writer = listener.upstream_name == self.name, self._writer == self.name
-            if is_named or (listener.upstream_name == "*" and is_writer):
+            is_named = listener.upstream_name == self.name
+            owns_tensor = self._tensor_owner == self.name
+            if is_named or (listener.upstream_name == "*" and owns_tensor):
                 self._link(listener, name)
-            if listener.upstream_name != "*" and is_named != is_writer:
-                self._conflict = (
+            if listener.upstream_name != "*" and is_named != owns_tensor:
+                self._warn_of_conflict(
                     f"A listener in '{name}' learns from '{listener.upstream_name}', but when it "
-                    f"predicts it reads doc.tensor, which is that of '{self._writer}' by then. Put "
-                    f"'{name}' before '{self._writer}', use spacy-elmo.ElmoListener.v1, or call "
-                    f"nlp.replace_listeners before '{self._writer}' is added."
+                    f"predicts it reads doc.tensor, which is that of '{self._tensor_owner}' by "
+                    f"then. Put '{name}' before '{self._tensor_owner}', use "
+                    f"spacy-elmo.ElmoListener.v1, or call nlp.replace_listeners before "
+                    f"'{self._tensor_owner}' is added."
                 )
-                warnings.warn(self._conflict, stacklevel=2)
         for own in model_nodes(component, ElmoListener):
             if own.upstream == self.name:
                 self._link(own, name)
                 if isinstance(component, (EntityLinker, EntityLinker_v1)):
-                    self._conflict = (
+                    self._warn_of_conflict(
                         f"The component '{name}' listens by spacy-elmo.ElmoListener.v1, but it "
                         f"predicts from parts of Docs, which have no layers. Use "
                         f"spacy.Tok2VecListener.v1 there, with the width of '{self.name}'."
                     )
-                    warnings.warn(self._conflict, stacklevel=2)
         if isinstance(component, Tok2Vec):
-            self._writer = name
+            self._tensor_owner = name
 
-    def _link(self, listener: Any, component: str, anew: bool = False) -> None:
+    def _warn_of_conflict(self, message: str) -> None:
+        self._listener_conflict = message
+        warnings.warn(message, stacklevel=3)
+
+    def _link(self, listener: Any, component: str, overwrite: bool = False) -> None:
+        """Link a listener; an `ElmoListener` learns the shape of the layers from the config of the
+        weights."""
         source = self._source(listener)
         self.add_listener(listener, component)
-        learn_from(listener, source, anew)
+        stamp_source(listener, source, overwrite)
         if isinstance(listener, ElmoListener):
             listener.link(self.key, component, source)
-            self._has_own_listeners = True
+            self._needs_layers = True
             with contextlib.suppress(ValueError):
                 listener.set_shape(self.bilm.config.depth, self.bilm.config.width)
 
     def remove_listener(self, listener: Any, component_name: str) -> bool:
-        """Unlink a listener; spaCy calls this while it goes over the component's list of them."""
+        """Unlink a listener; spaCy calls this while it iterates over the component's list."""
         if component_name in self.listener_map:
             self.listener_map[component_name] = list(self.listener_map[component_name])
         return super().remove_listener(listener, component_name)
 
-    def _source(self, listener: Model) -> LearnedFrom:
-        """What a listener learns from: one of spaCy's from the component's mix, too."""
-        return LearnedFrom(self.bilm, self.mix if isinstance(listener, Tok2VecListener) else None)
+    def _source(self, listener: Model) -> SourceStamp:
+        """What a listener learns from: the biLM, and for spaCy's listeners the mix."""
+        return SourceStamp(self.bilm, self.mix if isinstance(listener, Tok2VecListener) else None)
 
     def check_listener(self, listener: Any, component: str) -> None:
-        """Raise a ValueError if a listener does not fit the vectors, or the biLM if it is loaded.
+        """Raise a ValueError if a listener has another width than the vectors, or has learned from
+        another biLM than the one that is loaded.
 
         Args:
-            listener: of either kind.
-            component: name of its component.
+            listener: an `ElmoListener`, or one of spaCy's.
+            component: name of the listener's component.
         """
         width = self.bilm.config.width
         if isinstance(listener, Tok2VecListener) and listener.get_dim("nO") != width:
@@ -204,81 +215,76 @@ class Elmo(Tok2Vec):
         check_source(listener, self._source(listener), component, self.name)
 
     def _check_listeners(self, kind: type) -> None:
-        """Check the listeners of a class; when it predicts, ours check what they read."""
-        if self._conflict:
-            raise ValueError(self._conflict)
+        """Check the listeners of a class. (Each `ElmoListener` checks itself when it predicts.)"""
+        if self._listener_conflict:
+            raise ValueError(self._listener_conflict)
         for component, listeners in self._listener_map.items():
             for listener in listeners:
                 if isinstance(listener, kind):
                     self.check_listener(listener, component)
 
-    # Reading Docs
+    # Prediction
 
-    def predict(self, docs: Iterable[Doc]) -> list[Reading]:
-        """Read Docs, which are not changed.
-
-        Args:
-            docs: the Docs. Their layers are all in memory only if they are stored or listened to.
-
-        Returns:
-            A `Reading` of each.
+    def predict(self, docs: Iterable[Doc]) -> list[DocOutput]:
+        """Compute the vectors of Docs, and what else `set_annotations` needs. The Docs stay as they
+        are.
 
         Raises:
             ValueError: the weights are missing or damaged, or a component behind this one would
                 read other vectors than it learned from, or has learned from another biLM.
         """
         docs = list(docs)
-        if not any(map(len, docs)):  # no weights are needed for that, nor have to be there
-            return [self._new_reading(part) for doc in docs for part in doc_parts(doc, "doc", 1, 1)]
+        if not any(map(len, docs)):  # this needs no weights, which may be missing
+            return [self._allocate(part) for part in self.bilm.split(docs)]
         with np.errstate(under="ignore"):  # not a decorator: in NumPy 1 threads share its state
-            readings = self._read(docs)
+            outputs = self._compute(docs)
         self._check_listeners(Tok2VecListener)
-        self._check_words()
-        return readings
+        self._warn_of_weights()
+        return outputs
 
-    def _read(self, docs: Sequence[Doc]) -> list[Reading]:
-        settings, n_tokens = self.bilm.settings, self.bilm.tokens_at_once
-        given = settings.segments, settings.max_words, n_tokens
-        parts = (part for doc in docs for part in doc_parts(doc, *given))
-        readings: list[Reading] = []
-        for group in chunks(parts, n_tokens, n_tokens):  # of long Docs: few layers are in memory
-            layers: list[Any] = self.model.get_ref("bilm").predict(group)
-            for part, own, vectors in zip(group, layers, self.mix.predict(layers), strict=True):
+    def _compute(self, docs: Sequence[Doc]) -> list[DocOutput]:
+        """Compute the outputs, of long Docs in parts: few layers are in memory at a time."""
+        n_tokens = self.bilm.tokens_at_once
+        outputs: list[DocOutput] = []
+        for parts in chunks(self.bilm.split(docs, n_tokens), n_tokens, n_tokens):
+            layers: list[Any] = self.model.get_ref("bilm").predict(parts)
+            for part, own, vectors in zip(parts, layers, self.mix.predict(layers), strict=True):
                 if part.start == 0:
-                    readings.append(self._new_reading(part))
-                readings[-1].take(part, own, vectors)
-        return readings
+                    outputs.append(self._allocate(part))
+                outputs[-1].fill(part, own, vectors)
+        return outputs
 
-    def _check_words(self) -> None:
-        """Warn, once, of weights of another language or tokenizer."""
+    def _allocate(self, part: DocPart) -> DocOutput:
+        """An output with arrays of zeros for a whole Doc, given the first part of the Doc."""
+        bilm, depth, width = self.bilm, 1, self.bilm.settings.width or 0
+        with contextlib.suppress(WeightsNotFoundError):  # an empty Doc needs none
+            depth, width = bilm.config.depth, bilm.config.width
+        alloc, n_tokens, statistics = self.model.ops.alloc, len(part.doc), bilm.statistics
+        keeps_layers = self._needs_layers or "layers" in self.store
+        compared = None
+        if statistics is not None:
+            compared = ComparedRows(statistics, part, bilm.model.char_cnn.to_ids.read)
+        return DocOutput(
+            token_ends(part.doc),
+            vectors=alloc((n_tokens, width)),
+            layers=alloc((depth, n_tokens, width)) if keeps_layers else None,
+            compared=compared,
+            bilm=ref(bilm),
+        )
+
+    def _warn_of_weights(self) -> None:
+        """Warn once if the weights were trained on another language, or with another tokenizer."""
         if self.tokenizer is not None and self.bilm.is_loaded:
             bilm = self.bilm
             warn_of_weights(bilm.card, bilm.settings.weights, self.vocab.lang, self.tokenizer)
             self.tokenizer = None
 
-    def _new_reading(self, part: DocPart) -> Reading:
-        """The reading of a Doc, given its first part; its arrays are zeros."""
-        bilm, depth, width = self.bilm, 1, self.bilm.settings.width or 0
-        with contextlib.suppress(WeightsNotFoundError):  # nobody misses them for an empty Doc
-            depth, width = bilm.config.depth, bilm.config.width
-        alloc, n_tokens = self.model.ops.alloc, len(part.doc)
-        statistics = bilm.statistics  # none before the biLM is loaded
-        read = bilm.model.char_cnn.to_ids.read if statistics else list
-        keeps_layers = self._has_own_listeners or "layers" in self.store
-        return Reading(
-            token_ends(part.doc),
-            vectors=alloc((n_tokens, width)),
-            layers=alloc((depth, n_tokens, width)) if keeps_layers else None,
-            compared=None if statistics is None else ComparedRows(statistics, part, read),
-            bilm=ref(bilm),
-        )
-
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Annotate a stream of Docs, as many at a time as some passes of the biLM read.
+        """Annotate a stream of Docs, in batches of some passes of the biLM.
 
         Args:
             stream: any number of Docs.
-            batch_size: the most Docs at a time.
+            batch_size: the largest number of Docs in a batch.
         """
         handle, n_tokens = self.get_error_handler(), 1
         with contextlib.suppress(WeightsNotFoundError):  # the first Doc with words reports it
@@ -291,19 +297,20 @@ class Elmo(Tok2Vec):
             else:
                 yield from docs
 
-    def set_annotations(self, docs: Sequence[Doc], readings: Sequence[Reading]) -> None:
-        """Write what `predict` has read to Docs: vectors, and what is stored or compared."""
+    def set_annotations(self, docs: Sequence[Doc], outputs: Sequence[DocOutput]) -> None:
+        """Write the vectors to ``doc.tensor``, remember the outputs, and set hooks and
+        extensions."""
         has_vectors = self.vectors == "auto" and bool(self.vocab.vectors.size)
-        for doc, reading in zip(docs, readings, strict=True):
+        for doc, output in zip(docs, outputs, strict=True):
             # On a GPU spaCy merges the rows of a tensor in place.
-            on_gpu = not isinstance(reading.vectors, np.ndarray)
-            doc.tensor = reading.vectors.copy() if on_gpu else reading.vectors
-            note_reading(doc, self.key, reading)
-            store(doc, reading, self.store)
+            on_gpu = not isinstance(output.vectors, np.ndarray)
+            doc.tensor = output.vectors.copy() if on_gpu else output.vectors
+            remember(doc, self.key, output)
+            store(doc, output, self.store)
             if self.vectors != "vocab" and not has_vectors:
-                add_hooks(doc, reading)
+                add_hooks(doc, output)
 
-    # Learning
+    # Training
 
     def update(
         self,
@@ -313,16 +320,16 @@ class Elmo(Tok2Vec):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Run the biLM over a batch for the listeners, which add up their gradients.
+        """Run the biLM over a batch, from which the listeners then learn.
 
-        They are backpropagated in `finish_update`, or with the next batch if gradients are
-        accumulated over several. So it does not matter which listeners learn from a batch.
+        Their gradients are summed. `finish_update` backpropagates the sum; the next `update` does
+        if gradients are accumulated over several batches.
 
         Args:
             examples: the batch.
             drop: not used; dropout is a setting of each mix.
             sgd: an optimizer, for a step by the gradients of the batch before.
-            losses: gets the squared gradients of the listeners under the component's name.
+            losses: the squared gradients of the listeners are added under the component's name.
 
         Returns:
             ``losses``.
@@ -334,23 +341,23 @@ class Elmo(Tok2Vec):
         self.batch.finish()
         docs = [example.predicted for example in examples]
         layers, backprop = self.model.get_ref("bilm").begin_update(docs)
-        self._check_words()
+        self._warn_of_weights()
         self._check_listeners(Model)
         for listener in self.listeners:
-            learn_from(listener, self._source(listener))
+            stamp_source(listener, self._source(listener))
         is_frozen = self.bilm.settings.frozen
         self.batch = Batch(layers, None if is_frozen else backprop, losses, self.name)
         for i, (doc, own) in enumerate(zip(docs, layers, strict=True)):
-            reading = Reading(token_ends(doc), layers=own, bilm=ref(self.bilm))
-            reading.batch = ref(self.batch), i
-            note_reading(doc, self.key, reading)
+            output = DocOutput(token_ends(doc), layers=own, bilm=ref(self.bilm))
+            output.batch = ref(self.batch), i
+            remember(doc, self.key, output)
         self.batch.send(docs, self.tok2vec_listeners, self.mix)
         if sgd:
             self.finish_update(sgd)
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Make a step by the gradients of all batches since the last one."""
+        """Backpropagate the listeners' gradients, and update the parameters."""
         if self.batch.has_gradients:  # `nlp.update` calls this before the listeners learn
             self.batch.finish()
         super().finish_update(sgd)
@@ -358,15 +365,15 @@ class Elmo(Tok2Vec):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
     ) -> None:
-        """Load the weights and set up the mix. What has been learned before is forgotten.
+        """Load the weights and set up the mix. Both forget what they have learned, except
 
-        But it stays if a component listens that is not initialized, and has learned from it. A
-        biLM that was loaded with a saved component stays, too.
+        - all of it, if another component listens that is not initialized: it has learned from them;
+        - the biLM that was loaded with a saved component.
 
         Args:
             get_examples: returns a sample of the training data.
-            nlp: the pipeline, whose meta gets the sources of the weights, and if it has no licence,
-                theirs.
+            nlp: the pipeline. Its meta gets the sources of the weights, and their licence if it has
+                none.
 
         Raises:
             ValueError: the weights are missing or damaged, or do not fit a setting; a component
@@ -389,9 +396,9 @@ class Elmo(Tok2Vec):
             self.model.get_ref("bilm").shims[0].reset()  # type: ignore[attr-defined]
             reset(self.mix)
         self.set_up()
-        for component in initialized & {*self.listener_map}:  # they begin anew, too
+        for component in initialized & {*self.listener_map}:  # these forget what they learned, too
             for listener in self.listener_map[component]:
-                self._link(listener, component, anew=True)
+                self._link(listener, component, overwrite=True)
         self._check_listeners(Model)
         if nlp is not None:
             for name, pipe in nlp.pipeline:
@@ -400,22 +407,22 @@ class Elmo(Tok2Vec):
             new = [each for each in self.bilm.card.meta.get("sources", []) if each not in known]
             nlp.meta["sources"] = [*known, *new]
             nlp.meta["license"] = nlp.meta["license"] or self.bilm.card.meta.get("license", "")
-        self.model.initialize()  # not by a sample: its Docs may lack the sentences to read
+        self.model.initialize()  # without a sample, whose Docs may lack sentence boundaries
 
     # Files
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Save the component, its weights included, and their card and licence beside it."""
+        """Save the component with its weights, and their card and licence beside it."""
         if "model" not in exclude:
             self.set_up()
         super().to_disk(path, exclude=exclude)
         for name in DOCUMENTS if "model" not in exclude else ():
-            (Path(path) / name).unlink(missing_ok=True)  # of other weights that were saved here
+            (Path(path) / name).unlink(missing_ok=True)  # other weights may have left one
             if text := self.bilm.card.documents.get(name):
                 (Path(path) / name).write_text(text, encoding="utf-8")
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """The component, its weights included."""
+        """Serialize the component with its weights."""
         if "model" not in exclude:
             self.set_up()
         return super().to_bytes(exclude=exclude)
@@ -434,9 +441,9 @@ class Elmo(Tok2Vec):
 
     @contextlib.contextmanager
     def _loading(self, source: str, exclude: Iterable[str]) -> Iterator[None]:
-        """Report what thinc does not notice, too: it leaves the parts as they are that the data
-        lack."""
-        others = TypeError, IndexError, AttributeError  # thinc's, of what is no model
+        """Load a model inside a ``with`` block, and raise a ValueError if it is damaged. thinc does
+        not notice missing parts: it keeps those that are there."""
+        others = TypeError, IndexError, AttributeError  # thinc's errors for other data
         with files.reading(f"the component '{self.name}' from", source, *others):
             bilm, mix = self.bilm, self.mix
             self.model.set_dim("nO", None, force=True)  # type: ignore[arg-type]  # compared below

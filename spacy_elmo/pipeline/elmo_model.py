@@ -1,4 +1,4 @@
-"""The model of the elmo component, and its copies that replace listeners."""
+"""``spacy-elmo.Elmo.v1``: the elmo component's model, and its copies that replace listeners."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ LISTENER, SPACYS_LISTENER = "spacy-elmo.ElmoListener.v1", "spacy.Tok2VecListener
 def elmo_model(
     bilm: Model[list[Doc], list[Floats3d]], mix: MixModel, width: int | None = None
 ) -> Model[list[Doc], list[Floats2d]]:
-    """A biLM and a mix of its layers, with what spaCy's ``replace_listeners`` looks for.
+    """Chain a biLM and a mix of its layers; spaCy's ``replace_listeners`` can copy the model.
 
     Args:
-        bilm, mix: see above.
-        width: of the vectors, if it is known.
+        bilm: a `bilm_layer.bilm_layer`.
+        mix: a `scalar_mix.ScalarMix`.
+        width: the width of the vectors, if it is known.
     """
     model: Model[list[Doc], list[Floats2d]] = chain(bilm, mix)
     if width is not None:
@@ -38,13 +39,18 @@ def elmo_model(
 def replace_listener(copied: Model, listener: Model, component: Any) -> Model:
     """The model that replaces a listener: the biLM, with the listener's own mix if it has one.
 
+    Args:
+        copied: a copy of the elmo component's model.
+        listener: an `ElmoListener`, or one of spaCy's.
+        component: the elmo component.
+
     Raises:
         ValueError: the listener has learned from another biLM.
     """
     name = next(name for name, each in component.listener_map.items() if listener in each)
-    _ = component.bilm.model  # loaded, to compare what the listener has learned from
+    _ = component.bilm.model  # loads the biLM, which `check_listener` compares
     component.check_listener(listener, name)
-    bilm, mix = copied.layers  # thinc's copies have no references
+    bilm, mix = copied.layers  # thinc does not copy references
     own = listener.layers[0].copy() if isinstance(listener, ElmoListener) else mix
     return elmo_model(bilm, own)
 
@@ -52,25 +58,25 @@ def replace_listener(copied: Model, listener: Model, component: Any) -> Model:
 def replace_config(name: str, config: dict[str, Any], tok2vec: dict[str, Any]) -> dict[str, Any]:
     """The config of the model that replaces a listener.
 
-    spaCy asks for one path after another of those that ``replace_listeners`` was given, without
-    saying for which: they are taken to be in the order of the config.
+    spaCy calls this once for each path that ``replace_listeners`` was given, without the path. So
+    the paths must be in the order of the config.
 
     Args:
-        name: of the elmo component.
-        config: of its model.
+        name: the elmo component's name.
+        config: the config of its model.
         tok2vec: the block ``model.tok2vec`` of the listening component: a listener, or a model
-            with listeners inside, of which some may be replaced already.
+            with listeners in it, of which some may be replaced already.
 
     Raises:
         ValueError: the paths come in another order.
     """
     replaced, listeners = False, []
-    for block in _blocks(tok2vec):
+    for _, block in find_blocks(tok2vec):
         is_listener = block.get("@architectures") in (LISTENER, SPACYS_LISTENER)
         if is_listener and block.get("upstream") in (name, "*"):
             listeners.append(block)
         elif listeners and {**block, "mix": None} == {**config, "mix": None}:
-            replaced = True  # behind one that is not
+            replaced = True  # after a listener that is not
     if replaced or not listeners:
         raise ValueError(
             "replace_listeners takes the paths of the listeners in the order of the component's "
@@ -79,16 +85,18 @@ def replace_config(name: str, config: dict[str, Any], tok2vec: dict[str, Any]) -
     return {**config, "mix": _mix_config(listeners[0], config)}
 
 
-def _blocks(block: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A block and all blocks in it, in order."""
-    yield block
-    for value in block.values():
+def find_blocks(
+    block: dict[str, Any], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """A block of a config and all blocks in it, in order, with their paths."""
+    yield path, block
+    for name, value in block.items():
         if isinstance(value, dict):
-            yield from _blocks(value)
+            yield from find_blocks(value, (*path, name))
 
 
 def _mix_config(listener: dict[str, Any], config: dict[str, Any]) -> Any:
-    """The mix of an ElmoListener; the component's own for one of spaCy's."""
+    """The block of an ElmoListener's mix; for spaCy's listeners, of the component's mix."""
     if listener["@architectures"] != LISTENER:
         return config.get("mix")
     own = {n: v for n, v in listener.items() if n not in ("@architectures", "upstream", "mix_l2")}

@@ -1,4 +1,4 @@
-"""Layers that a frozen biLM has computed during a training, so that it reads each sentence once."""
+"""A cache of layers, so that a frozen biLM reads each sentence of a training once."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from typing import Any
 import torch
 
 BYTES_PER_ENTRY = 512  # what Python needs beside the tensor
-PREDICTED = 10  # times its size that predictions may read before the training counts as ended
+PREDICTED = 10  # predictions that read this many times the cache's size end it
 
 
 class LayerCache:
-    """Layers of sentences by their words, while something is trained on them.
+    """The layers of sentences, by their words.
 
-    It is off until `begin`. Once full it takes nothing more: evicting the oldest would give no hits
-    on epochs that are larger than it. It ends by `clear`, or when predictions have read many times
-    its size without a further `begin`.
+    `begin` turns the cache on, at each batch of a training. `clear` turns it off, and so do
+    predictions, when they have read `PREDICTED` times its size since the last batch. A full cache
+    takes no more sentences: evicting the oldest ones would give no hits in epochs that are larger
+    than the cache.
 
     Args:
-        megabytes: its size in 2²⁰ bytes; 0 for no cache.
+        megabytes: the size in 2²⁰ bytes; 0 for no cache.
 
     Attributes:
-        is_on: whether it stores anything.
-        hits: sentences that were found.
+        is_on: the cache stores layers.
+        hits: how many sentences were found.
     """
 
     def __init__(self, megabytes: int):
@@ -42,7 +43,7 @@ class LayerCache:
             self._bytes = self._predicted = 0
 
     def begin(self) -> None:
-        """Something is trained on what is read now."""
+        """Turn on: something is trained on the sentences that are read now."""
         self.is_on, self._predicted = self.limit > 0, 0
 
     def lookup(
@@ -51,15 +52,15 @@ class LayerCache:
         read: Callable[[Sequence[Sequence[str]]], list[torch.Tensor]],
         version: Hashable,
     ) -> list[torch.Tensor]:
-        """Layers ``(L + 1, n_words, 2P)`` of sentences, from the cache where they are in it.
+        """Look up the layers of sentences, and compute those that are missing.
 
         Args:
-            sentences: words of each.
-            read: computes the layers of the sentences that are missing.
-            version: of the weights and of how they compute; the layers of another are not found.
+            sentences: lists of words.
+            read: computes the layers of sentences.
+            version: of the weights, and of how they compute. Layers of other versions are missing.
 
         Returns:
-            One for each sentence, which must not be written to.
+            Layers ``(L + 1, n_words, 2P)`` for each sentence, which must not be written to.
         """
         keys = [_key(words, version) for words in sentences]
         found: list[Any] = [self._entries.get(key) for key in keys]

@@ -1,4 +1,4 @@
-"""The mixes in a pipeline, by the names that its config has for them: `spacy_elmo.mixes`."""
+"""`spacy_elmo.mixes`: the mixes in a pipeline, by their names in its config."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Mix(NamedTuple):
 
     Attributes:
         component: name of the component whose model it is in.
-        listener: which one there: ``"doc.tensor"`` for an elmo component's own, else the name that
-            the model's config has for it, such as ``"tok2vec"``, ``"elmo"`` and ``"output_elmo"``;
-            with its index, if there are several of that name.
-        weights: s_j, from the token layer (0) to the top; they add up to 1.
+        listener: its name in the config of the model, such as ``"tok2vec"``, ``"elmo"`` or
+            ``"output_elmo"``, with an index if several have that name; ``"doc.tensor"`` for the mix
+            of an elmo component.
+        weights: s_j, from the token layer (0) to the top layer; they add up to 1.
         gamma: γ.
-        is_trained: False if w and γ are those that its settings gave it, so that nothing has
-            learned them; as the elmo component's own where all components have mixes.
+        is_trained: False if w and γ have the values that the settings gave them. So it is for the
+            mix of an elmo component if every listener has its own.
     """
 
     component: str
@@ -36,13 +36,13 @@ class Mix(NamedTuple):
 
 
 def mixes(nlp: Language) -> list[Mix]:
-    """The mixes in all components of a pipeline, in its order, disabled components included.
+    """The mixes in all components of a pipeline, also disabled ones, in their order.
 
     Args:
         nlp: any pipeline.
 
     Returns:
-        One `Mix` for each; those without weights yet, before the training, are left out.
+        One `Mix` for each; a mix has no weights before `initialize`, and is left out.
     """
     found = []
     for component, pipe in nlp.components:
@@ -58,7 +58,7 @@ def mixes(nlp: Language) -> list[Mix]:
 
 
 def is_trained(mix: Model) -> bool:
-    """Whether a mix with weights has other values than those that its settings gave it."""
+    """Return whether a mix has other weights or another γ than its settings gave it."""
     w: Any = mix.get_param("w")
     gamma: Any = mix.get_param("gamma")
     settings: MixSettings = mix.attrs["settings"]
@@ -67,13 +67,13 @@ def is_trained(mix: Model) -> bool:
 
 
 def model_nodes(component: Any, kind: type[Node]) -> list[Node]:
-    """The nodes of one class in a component's model, none if it has no model."""
+    """The nodes of a class in a component's model; none if the component has no model."""
     model = getattr(component, "model", None)
     return [n for n in (model.walk() if isinstance(model, Model) else ()) if isinstance(n, kind)]
 
 
 def name_in(model: Model, mix: Model) -> str:
-    """The name that a component's model has for the smallest part of it that a mix is in."""
+    """The name of the smallest part of a component's model that contains a mix."""
     if mix in model.layers:  # an elmo component
         return "doc.tensor"
     refs = ((name, node.maybe_get_ref(name)) for node in model.walk() for name in node.ref_names)

@@ -1,7 +1,7 @@
-"""The task's own mix of the biLM's layers, ``γ · Σ_j s_j · h_j`` with ``s = softmax(w)``.
+"""``spacy-elmo.ScalarMix.v1``: a task's mix of the biLM's layers, ``γ · Σ_j s_j · h_j`` with
+``s = softmax(w)`` (Peters et al. 2018, equation 1).
 
-Peters et al. 2018, equation 1. A native thinc layer, because it is what a task learns: weight
-averaging reaches thinc's parameters only.
+A thinc layer, because spaCy averages the parameters of thinc layers only.
 """
 
 from collections.abc import Callable
@@ -30,17 +30,16 @@ def ScalarMix(
     """``spacy-elmo.ScalarMix.v1``: layers ``(L + 1, n_tokens, 2P)`` to vectors ``(n_tokens, 2P)``.
 
     Args:
-        initial_weights: w_j before the softmax, one for each layer; None for all equal.
+        initial_weights: initial w_j, one for each layer; None for equal weights.
         gamma: initial γ.
-        layer_norm: normalize each token's vector in each layer to mean 0 and variance 1 first
-            (within the token alone, so that no vector depends on a batch).
+        layer_norm: normalize each token's vector in each layer to mean 0 and variance 1 first.
         dropout: dropout rate of the mixed vectors in training. The ``dropout`` of a training
             config does not change it.
         l2: λ; ``λ‖w‖²`` is added to the loss. 1 keeps the mix near an average of the layers, 0.001
             lets it vary (Peters et al. 2018, §3.3).
-        trainable: w and γ are trained.
-        layers: ``"all"``, their weighted sum; or one layer alone, times γ, whatever the weights:
-            ``"top"``, or its index, from 0, the token layer.
+        trainable: train w and γ.
+        layers: ``"all"`` for the weighted sum; ``"top"``, or an index from 0 (the token layer), for
+            γ times this layer alone.
 
     Raises:
         ValueError: a setting is out of range; or, at the first use, there are more or fewer
@@ -72,9 +71,9 @@ def forward(
     settings: MixSettings = model.attrs["settings"]
     normal = [_normalize(model.ops, x) for x in X] if settings.layer_norm else None
     H = [n for n, _ in normal] if normal is not None else X
-    # Σ_j s_j h_j, (n_tokens, 2P). Without a product of matrices: NumPy's has threads of its own.
+    # Σ_j s_j h_j, (n_tokens, 2P). Not by a matrix product, for which NumPy would start threads.
     mixed = [model.ops.xp.einsum("j,jnp->np", s, h) for h in H]
-    # In place where no gradient needs what is mixed: these are all vectors of a batch.
+    # In place where no gradient needs `mixed`, which are all vectors of a batch.
     Y = [gamma[0] * m if is_train else model.ops.xp.multiply(m, gamma[0], out=m) for m in mixed]
     masks = None
     if is_train and settings.dropout:
@@ -94,7 +93,7 @@ def forward(
             if settings.layers == "all":
                 d_w = s * (d_s - (s * d_s).sum())
                 if settings.l2 and not (model.has_grad("w") and model.get_grad("w").any()):
-                    d_w += 2 * settings.l2 * w  # once for a step, however many batches it has
+                    d_w += 2 * settings.l2 * w  # once for each step, which may have many batches
                 model.inc_grad("w", d_w)
         if not with_dX:  # the biLM is frozen
             return []
@@ -113,16 +112,16 @@ def init(model: MixModel, X: list[Floats3d] | None = None, Y: Any = None) -> Non
 
 
 def reset(model: MixModel) -> None:
-    """Drop what was learned: `set_up` begins with the settings, perhaps for another biLM."""
+    """Drop the parameters; `set_up` creates new ones, perhaps for another biLM."""
     for name in ("w", "gamma"):
         model.set_param(name, None)
 
 
 def set_up(model: MixModel, depth: int, width: int) -> None:
-    """Give the mix its parameters for layers ``(depth, n_tokens, width)``, unless it has them.
+    """Create the parameters for layers ``(depth, n_tokens, width)``, unless they are there.
 
     Raises:
-        ValueError: they do not fit the layers; see `check_parameters`.
+        ValueError: the parameters do not fit the layers; see `check_parameters`.
     """
     if not model.has_param("w"):
         settings: MixSettings = model.attrs["settings"]
@@ -133,17 +132,17 @@ def set_up(model: MixModel, depth: int, width: int) -> None:
                 f"The mix's setting initial_weights has {len(weights)} weights, but the biLM has "
                 f"{depth} layers with the token layer: give one for each, or null."
             )
-        # The one that tells other threads that there are parameters comes last.
+        # w comes last, because other threads look for it.
         for name, values in (("gamma", [settings.gamma]), ("w", weights)):
             model.set_param(name, model.ops.asarray1f(values))
-            if model.has_grad(name):  # of what was learned before, perhaps of another biLM
+            if model.has_grad(name):  # from before `reset`
                 model.set_grad(name, model.ops.alloc1f(len(values)))
     check_parameters(model, depth)
 
 
 def check_parameters(model: MixModel, depth: int) -> None:
-    """Raise a ValueError if a mix takes a layer that is not there, has parameters of the wrong
-    shapes, or would compute values that are not finite."""
+    """Raise a ValueError if a mix needs a layer that the biLM does not have, or if its parameters
+    have wrong shapes, or are not finite."""
     settings: MixSettings = model.attrs["settings"]
     if isinstance(settings.layers, int) and settings.layers >= depth:
         raise settings.error("layers", f"this biLM has layers from 0 (tokens) to {depth - 1}")
@@ -159,7 +158,7 @@ def check_parameters(model: MixModel, depth: int) -> None:
 
 
 def layer_weights(model: MixModel) -> Any:
-    """s_j, ``(L + 1,)``: ``exp(w_j) / Σ exp(w_k)``; 1 and zeros for one layer alone."""
+    """s_j, ``(L + 1,)``: ``exp(w_j) / Σ exp(w_k)``; 1 and zeros if the mix has one layer alone."""
     w: Any = model.get_param("w")
     layers = model.attrs["settings"].layers
     if layers == "all":
@@ -171,7 +170,7 @@ def layer_weights(model: MixModel) -> Any:
 
 
 def _normalize(ops: Ops, X: Any) -> tuple[Floats3d, Callable[[Any], Floats3d]]:
-    """Each token's vector in each layer to mean 0, variance 1; zeros stay zeros."""
+    """Normalize each token's vector in each layer to mean 0, variance 1; zeros stay zeros."""
     centered = X - X.mean(axis=2, keepdims=True)
     scale = 1 / ops.xp.sqrt((centered**2).mean(axis=2, keepdims=True) + EPSILON)
     Y = centered * scale

@@ -1,15 +1,15 @@
-"""Vectors that are compared.
+"""The vectors that ``similarity`` compares.
 
-The raw layers compare badly: a few dimensions and frequent words dominate their cosines, and in
-the LSTM layers the word itself hides what its neighbours say about it. The vector compared has
-three parts of P dimensions:
+Cosines of raw layers say little: a few dimensions and frequent words dominate them, and in the LSTM
+layers the word itself hides its context. The compared vector has three parts of P dimensions:
 
-- word: the token layer, whitened over distinct words, so that different words are nearly
-  orthogonal; in a Doc or a Span the sum of them, weighted by rarity, ``a / (a + p(word))`` (SIF,
-  Arora et al. 2017).
-- left and right context: the top layer, standardised, of the forward LSTM at the word before and of
-  the backward LSTM at the word behind, which predict the word that stands here (as in context2vec,
-  Melamud et al. 2016). A Span has the context around it; a sentence and a Doc have none.
+- the word: the token layer, whitened over distinct words, so that different words are nearly
+  orthogonal. A Doc or Span has the sum for its words, weighted by rarity, ``a / (a + p(word))``
+  (SIF, Arora et al. 2017).
+- the left and the right context: the top layer, standardised, of the forward LSTM at the word
+  before and of the backward LSTM at the word after, which both predict this word (as in
+  context2vec, Melamud et al. 2016). A Span has the context around it; a sentence and a Doc have
+  none.
 
 Word and context are scaled to length 1, so that they count alike.
 """
@@ -29,15 +29,16 @@ RARITY = 3e-4  # SIF's a
 def compute_rows(
     statistics: Statistics, sentences: Sentences, frequencies: np.ndarray, words: Any, top: Any
 ) -> np.ndarray:
-    """Word, left and right context of each token, ``(n_tokens, 3P)``, in half precision.
+    """Each token's word, left context and right context, ``(n_tokens, 3P)``, in half precision.
 
-    The length of the word's part is its rarity. Contexts end at the sentence's ends; whitespace has
+    The first word of a sentence has no left context, the last word no right context; whitespace has
     zeros.
 
     Args:
-        statistics: of the weights.
-        sentences: of the Doc.
-        frequencies: the relative frequency of each token's word, ``(n_tokens,)``.
+        statistics: the statistics of the weights.
+        sentences: the sentences of the Doc.
+        frequencies: relative frequencies of the words, ``(n_tokens,)``; the length of the word's
+            part is its rarity.
         words: first half of the token layer, ``(n_tokens, P)``.
         top: the top layer, standardised, ``(n_tokens, 2P)``.
     """
@@ -56,9 +57,9 @@ def compute_rows(
 
 
 def compared_vector(rows: np.ndarray) -> np.ndarray:
-    """The vector of a token, a Span or a Doc from the rows of its tokens, ``(3P,)``, float32."""
+    """The compared vector ``(3P,)`` of a Token, Span or Doc, from the rows of its tokens."""
     p = rows.shape[1] // 3
-    rows = rows[rows[:, :p].any(axis=1)].astype("float32")  # not whitespace
+    rows = rows[rows[:, :p].any(axis=1)].astype("float32")  # without whitespace
     if not len(rows):
         return np.zeros(3 * p, dtype="float32")
     context = np.concatenate([rows[0, p : 2 * p], rows[-1, 2 * p :]])
@@ -66,14 +67,14 @@ def compared_vector(rows: np.ndarray) -> np.ndarray:
 
 
 def occurrence_vector(rows: np.ndarray, i: int) -> np.ndarray:
-    """A vector that tells the senses of a word apart, from the rows of its sentence, ``(5P,)``.
+    """A vector ``(5P,)`` that tells the senses of a word apart.
 
-    It has three parts of length 1: the context of the word, the sum of the other words, and the
-    mean context of the sentence, which is about its topic.
+    It has three parts of length 1: the context of the word, the sum of the other words in the
+    sentence, and the mean context in the sentence, which reflects its topic.
 
     Args:
-        rows: of the tokens of one sentence, ``(n_tokens, 3P)``.
-        i: the word's index among them.
+        rows: the rows of one sentence's tokens, ``(n_tokens, 3P)``.
+        i: index of the word among them.
     """
     rows = rows.astype("float32")
     p = rows.shape[1] // 3
@@ -82,18 +83,18 @@ def occurrence_vector(rows: np.ndarray, i: int) -> np.ndarray:
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """Vectors scaled to the length 1; zeros stay zeros."""
+    """Scale vectors to length 1; zeros stay zeros."""
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.maximum(norms, np.float32(1e-12))
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:
-    """Cosine of two compared vectors, 0 if one of them is all zeros.
+    """The cosine of two compared vectors; 0 if one of them is all zeros.
 
-    If one of them has no context (a Doc's, a sentence's), the words alone are compared.
+    If one of them has no context, as a Doc's vector, only the words are compared.
 
     Raises:
-        ValueError: they have different sizes.
+        ValueError: the vectors have different sizes.
     """
     if a.shape != b.shape:
         raise ValueError(

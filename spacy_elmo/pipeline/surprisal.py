@@ -34,37 +34,37 @@ if not Token.has_extension("surprisal"):
 def make_surprisal(
     nlp: Language, name: str, weights: str, direction: Literal["forward", "backward"]
 ) -> "ElmoSurprisal":
-    """The factory ``elmo_surprisal``; no file is opened here."""
+    """Construct an elmo_surprisal component; no file is opened."""
     return ElmoSurprisal(name, weights, direction)
 
 
 class ElmoSurprisal(Pipe):
-    """Writes ``token._.surprisal``, in bits, with the language model that a biLM is.
+    """Writes ``token._.surprisal``, in bits, from a biLM's language model.
 
-    It is ``-log2 p(token | the words before it in its sentence)``, or after it for the backward
-    direction; None for whitespace and out-of-vocabulary words. Sentences are those that the elmo
-    component reads: the Doc's own, else split after sentence-final punctuation. It computes where
-    thinc does when it is constructed (`spacy.require_gpu`). A saved pipeline contains the language
-    model.
+    Surprisal is ``-log2 p(token | the words before it in the sentence)``; the backward direction
+    takes the words after it. Whitespace and out-of-vocabulary words have None. Sentences are the
+    Doc's sentences if it has any, else the text between sentence-final punctuation marks. A
+    component that is constructed after `spacy.require_gpu` computes on the GPU. A saved pipeline
+    contains the language model.
 
     Args:
         name: the component's name.
-        weights: as those of the elmo component, with a language-model head; they are loaded at
-            the first Doc.
-        direction: ``"forward"`` or ``"backward"``. A second component replaces the values of the
-            first; for both directions there is `spacy_elmo.LanguageModel`.
+        weights: a name, or a directory of our format, with a language-model head. The first Doc
+            loads them.
+        direction: ``"forward"`` or ``"backward"``. A second component would overwrite the values of
+            the first; use `spacy_elmo.LanguageModel` for both directions.
     """
 
     def __init__(self, name: str, weights: str, direction: str):
         self.name = name
         self.weights = weights
         self.direction = direction
-        # Where thinc computes now: the current thread may have another default at the first Doc.
+        # Now, because the thread that sends the first Doc may have another default.
         self._device = get_torch_default_device()
 
     @cached_property
     def language_model(self) -> "LanguageModel":
-        """The language model, loaded now if it was not.
+        """The language model; the first use loads it.
 
         Raises:
             ValueError: the weights are missing or damaged, or have no head.
@@ -87,13 +87,13 @@ class ElmoSurprisal(Pipe):
                 handle(self.name, self, docs, error)
 
     def annotate(self, docs: Sequence[Doc]) -> None:
-        """Write the surprisals of Docs, whose sentences are read together.
+        """Write the surprisals of a batch of Docs.
 
         Raises:
             ValueError: see `language_model`.
         """
         found = [(doc, tokens) for doc in docs for tokens in sentence_bounds(doc).tokens]
-        if not found:  # no weights are needed for that
+        if not found:  # this needs no weights
             return
         if "language_model" not in vars(self):
             warn_of_weights(self.language_model.card, self.weights, found[0][0].vocab.lang)
@@ -105,7 +105,7 @@ class ElmoSurprisal(Pipe):
                 doc[i]._.surprisal = value if known else None
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Save the language model as a directory of weights, unless ``"model"`` is excluded."""
+        """Save the language model as a directory of our format, unless ``"model"`` is excluded."""
         if "model" not in exclude:
             self.language_model.save(path)
 
@@ -121,7 +121,7 @@ class ElmoSurprisal(Pipe):
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """The files that `to_disk` writes."""
+        """Serialize the files that `to_disk` writes."""
         with TemporaryDirectory() as directory:
             self.to_disk(Path(directory, "model"), exclude=exclude)
             files = Path(directory).glob("*/*")

@@ -1,4 +1,4 @@
-"""A linear classifier of texts: their words, and the mean of ELMo's vectors."""
+"""``spacy-elmo.TextCatLinear.v1``: a linear text classifier of words and ELMo's mean vector."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +11,11 @@ from thinc.layers.sparselinear import SparseLinear_v2
 from thinc.types import Floats2d
 
 from ..weights.statistics import MIN_FREQUENCY
-from .listener import ElmoListener, LearnedFrom
+from .listener import ElmoListener
+from .source_stamp import SourceStamp
 
-LENGTH = 15.0  # of each part of a text's features, for which Adam's usual rate of 0.001 is right
-SUMMANDS = 2  # weights of each word, by hash, that a SparseLinear adds
+LENGTH = 15.0  # norm of both parts of the features; with it Adam's usual rate, 0.001, is right
+SUMMANDS = 2  # a SparseLinear adds this many hashed weights for each word
 
 
 def TextCatLinear(
@@ -23,19 +24,20 @@ def TextCatLinear(
     length: int = 2**14,
     nO: int | None = None,
 ) -> Model[list[Doc], Floats2d]:
-    """``spacy-elmo.TextCatLinear.v1``: for few labelled texts, one linear map of two parts.
+    """``spacy-elmo.TextCatLinear.v1``: for few labelled texts, a linear map of two parts.
 
-    - the words of the text, each once, in lower case, weighted by ``-log(p(word) + 1e-5)``
+    - the distinct words of the text, in lower case, weighted by ``-log(p(word) + 1e-5)``
     - the mean of the token vectors
 
-    Both have the same length, so a mix's γ has no effect. How frequent a word is comes from the
-    statistics of the biLM: a few texts do not tell. Labels cannot be added after initialization.
+    Both parts have the same norm, so the γ of a mix has no effect. ``p(word)`` is from the
+    statistics of the biLM. Labels cannot be added after initialization.
 
     Args:
-        tok2vec: `spacy-elmo.ElmoListener.v1`, or a model with one, also beside static vectors.
-        exclusive_classes: one class for each text; otherwise any number.
+        tok2vec: `spacy-elmo.ElmoListener.v1`, or a model with one, for example beside static
+            vectors.
+        exclusive_classes: each text has one class; otherwise any number.
         length: rows of the hashed table with the weights of words.
-        nO: number of classes; found from the labels.
+        nO: number of classes; inferred from the labels.
 
     Returns:
         ``list[Doc]`` to the scores ``(n_docs, nO)``.
@@ -47,7 +49,7 @@ def TextCatLinear(
         raise ValueError(
             f"The text classifier's setting 'length' is {length}; it must be at least 1."
         )
-    words: Any = with_cpu(SparseLinear_v2(nO, length), get_current_ops())  # it knows no GPU
+    words: Any = with_cpu(SparseLinear_v2(nO, length), get_current_ops())  # it needs a CPU
     linear = Linear(nO, init_W=zero_init)
     mean: Any = (list2ragged(), reduce_mean(), Model("to-length", to_length_forward), linear)
     means: Any = chain(tok2vec, *mean)
@@ -67,7 +69,7 @@ def forward(
     activation = model.ops.sigmoid if model.attrs["multi_label"] else model.ops.softmax
 
     def backprop(dY: Floats2d) -> list[Doc]:
-        # As of thinc's Softmax: what spaCy gives is the cross entropy's gradient of the logits.
+        # dY is the gradient of the logits, as spaCy computes it for thinc's Softmax too.
         backprop_words(dY)
         backprop_mean(dY)
         return docs
@@ -78,7 +80,7 @@ def forward(
 def to_length_forward(
     model: Model, X: Any, is_train: bool
 ) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
-    """Rows of length `LENGTH`; zeros stay zeros."""
+    """Scale rows to the norm `LENGTH`; zeros stay zeros."""
     norms = model.ops.xp.linalg.norm(X, axis=1, keepdims=True).clip(1e-6)
     unit = X / norms
 
@@ -89,7 +91,7 @@ def to_length_forward(
 
 
 def init(model: Any, X: list[Doc] | None = None, Y: Any = None) -> None:
-    """Set the shapes, and take over the frequencies of words; a copied pipeline has them."""
+    """Set the shapes, and copy the frequencies of words from the biLM."""
     means, words = model.layers
     if Y is not None:
         model.set_dim("nO", Y.shape[1])
@@ -98,18 +100,21 @@ def init(model: Any, X: list[Doc] | None = None, Y: Any = None) -> None:
     words.layers[0].initialize()
     means.initialize(X=X)
     sources = [node.source for node in means.walk() if isinstance(node, ElmoListener)]
-    bilms = [source.bilm for source in sources if isinstance(source, LearnedFrom)]
+    bilms = [source.bilm for source in sources if isinstance(source, SourceStamp)]
     if X and (bilms or "frequencies" not in model.attrs):
         model.attrs["frequencies"] = word_frequencies(bilms)
 
 
 def word_frequencies(bilms: list[Any]) -> dict[str, float]:
-    """How frequent words are in lower case, from the statistics of the biLM that is listened to.
+    """The frequencies of words in lower case.
+
+    Args:
+        bilms: the biLMs that are listened to; the last one's statistics count.
 
     Raises:
-        ValueError: there is none, or its weights have no statistics.
+        ValueError: there is no biLM, or its weights have no statistics.
     """
-    _ = [bilm.model for bilm in bilms]  # loaded
+    _ = [bilm.model for bilm in bilms]  # loads their statistics
     if not bilms or bilms[-1].statistics is None:
         raise ValueError(
             "The model spacy-elmo.TextCatLinear.v1 needs the frequencies of words, from the "
@@ -123,7 +128,7 @@ def word_frequencies(bilms: list[Any]) -> dict[str, float]:
 
 
 def weighted_words(model: Any, docs: list[Doc]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Hashes of the words of all texts, each once; their weights; their number in each text."""
+    """The hashes and weights of the distinct words of each text, and how many each text has."""
     known, words, weights = model.attrs["frequencies"], [], []
     for doc in docs:
         texts = {token.lower: token.lower_ for token in doc if not token.is_space}

@@ -1,4 +1,4 @@
-"""The task models of the paper: ELMo at the input of an encoder, and at its output."""
+"""``spacy-elmo.Tok2Vec.v1``: ELMo at the input of a task's encoder, and at its output."""
 
 from functools import partial
 from typing import Any
@@ -7,7 +7,7 @@ from spacy.tokens import Doc
 from thinc.api import Maxout, Model, chain, concatenate, ragged2list, with_array
 from thinc.types import Floats2d
 
-# spaCy checks configs against these annotations, so they are plain types, not strings.
+# spaCy validates configs by these annotations, which must be types, not strings.
 
 
 def Tok2Vec(
@@ -18,27 +18,26 @@ def Tok2Vec(
 ) -> Model[list[Doc], list[Floats2d]]:
     """``spacy-elmo.Tok2Vec.v1``: ``[x_k; ELMo_k]`` into an encoder, ``[h_k; ELMo'_k]`` out of it.
 
-    Peters et al. 2018, §3.3, part by part.
+    See Peters et al. 2018, §3.3.
 
     Args:
         elmo: `spacy-elmo.ElmoListener.v1` (or `spacy.Tok2VecListener.v1`, `spacy-elmo.Elmo.v1`),
             concatenated with the embedding.
         embed: another embedding, such as `spacy.MultiHashEmbed.v2`, `spacy.CharacterEmbed.v2` or
             the layer `spacy.StaticVectors.v2`.
-        encode: the encoder of both, such as `spacy.MaxoutWindowEncoder.v2` or
-            `spacy.TorchBiLSTMEncoder.v1`; a Maxout layer before it reduces them to its width.
+        encode: an encoder, such as `spacy.MaxoutWindowEncoder.v2` or
+            `spacy.TorchBiLSTMEncoder.v1`. A Maxout layer reduces its input to its width.
         output_elmo: a second mix, concatenated with the encoder's output.
 
     Returns:
-        ``list[Doc]`` to one array ``(n_tokens, width)`` each. Its ``nO`` is set if that of the
-        last part is, or of all that are concatenated last.
+        Maps ``list[Doc]`` to arrays ``(n_tokens, width)``. Its ``nO`` is set if the width is known.
 
     Raises:
         ValueError: ``elmo`` and ``embed`` are both missing.
     """
     inputs: list[Any] = [] if embed is None else [embed]
     if embed is not None and embed.name == "static_vectors":
-        inputs = [chain(*inputs, ragged2list())]  # they return one Ragged
+        inputs = [chain(*inputs, ragged2list())]  # spaCy's static vectors return one Ragged
     if elmo is not None:
         inputs.append(elmo)
     if not inputs:
@@ -47,9 +46,9 @@ def Tok2Vec(
         )
     model: Any = join(*inputs) if len(inputs) > 1 else inputs[0]
     if encode is not None:
-        # spaCy's encoders are as wide at their input as at their output.
+        # The input and the output of spaCy's encoders have the same width.
         widths = [encode.get_dim(dim) for dim in ("nI", "nO") if encode.has_dim(dim)]
-        if widths:  # an encoder without layers has none
+        if widths:  # an encoder without layers has no width
             reduce: Any = with_array(Maxout(nO=widths[0], nP=3, dropout=0.0, normalize=True))
             model = chain(model, reduce)
         model = chain(model, encode)
@@ -64,7 +63,7 @@ def Tok2Vec(
 
 
 def join(*parts: Model[list[Doc], list[Floats2d]]) -> Model[list[Doc], list[Floats2d]]:
-    """Concatenate, and tell the width if it is known: an `entity_linker` takes it from there."""
+    """Concatenate, and set the width if it is known: an `entity_linker` needs it."""
     model: Any = concatenate(*parts)
     widths = [part.maybe_get_dim("nO") for part in parts]
     if None not in widths:
@@ -80,4 +79,4 @@ def init_with_vectors(init: Any, model: Any, X: list[Doc] | None = None, Y: Any 
             "${paths.vectors}) to a directory that `spacy init vectors` has made, or to a "
             "pipeline with vectors."
         )
-    init(model, X)  # not Y, whose width spaCy's static vectors would take for theirs
+    init(model, X)  # without Y, whose width spaCy's static vectors would take for their own

@@ -1,4 +1,4 @@
-"""What several components warn of."""
+"""Warnings about weights that do not fit a pipeline."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..weights.layout import Card
 
 
 def warn_of_weights(card: Card, weights: object, lang: str, tokenizer: type | None = None) -> None:
-    """Warn of weights that were trained on another language than a pipeline's; or on words by
-    spaCy's rules if its tokenizer has others, and the other way round.
+    """Warn if weights were trained on another language, or with another kind of tokenizer: spaCy's
+    rule-based one on one side, and another on the other.
 
     Args:
-        card: of the weights.
+        card: the card of the weights.
         weights: the setting.
         lang: code of the pipeline's language.
-        tokenizer: class of its tokenizer; None if it does not matter.
+        tokenizer: class of the pipeline's tokenizer; None if it does not matter.
     """
     trained, rules = card.meta.get("lang"), card.meta.get("tokenizer")
     if lang and trained and lang != trained and "xx" not in (lang, trained):

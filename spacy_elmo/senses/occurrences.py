@@ -19,7 +19,7 @@ from thinc.api import to_numpy
 from ..encoding.encoder import Encoder
 from ..encoding.row_files import RowFiles
 from ..encoding.rows import make_docs, make_sentence, text_of
-from ..pipeline.readings import compared_rows
+from ..pipeline.doc_output import compared_rows
 from ..pipeline.similarity import occurrence_vector
 from ..text.segments import sentence_bounds
 from ..util.optional_imports import require_extra

@@ -11,7 +11,7 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.pipeline.bilm_layer import PASSES
-from spacy_elmo.pipeline.readings import compared_rows
+from spacy_elmo.pipeline.doc_output import compared_rows
 from spacy_elmo.pipeline.similarity import occurrence_vector
 from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.layout import STATISTICS

@@ -17,7 +17,7 @@ from spacy.training.initialize import init_nlp
 from thinc.api import Adam
 
 from spacy_elmo.bilm.fingerprint import fingerprint
-from spacy_elmo.pipeline.listener import ATTRIBUTE
+from spacy_elmo.pipeline.source_stamp import ATTRIBUTE
 
 from .helpers import make_nlp, max_difference, write_weights
 from .learning import (

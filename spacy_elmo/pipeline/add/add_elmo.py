@@ -1,4 +1,4 @@
-"""ELMo put into the config of any pipeline: `spacy_elmo.add_elmo` and `spacy elmo add`."""
+"""`spacy_elmo.add_elmo`: adds ELMo to the config of any pipeline."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from spacy.util import copy_config, get_sourced_components, load_model_from_conf
 from thinc.api import Config
 
 from ...weights.find import WeightsLike, find_weights, to_config
+from ..elmo_model import find_blocks
 from . import blocks, recipes
 from .blocks import Block, Path, Place, find_elmo, get_block, kind_of, listened_to
 
-BATCH_SIZE = 128  # Docs, whose layers are in memory together; spaCy's default is 1000
+BATCH_SIZE = 128  # Docs, instead of spaCy's 1000: the layers of a batch are in memory together
 
 Weights = WeightsLike | None
 Note = Callable[[str], None]
@@ -23,19 +24,19 @@ def add_elmo(
     config: Block, *, weights: Weights = None, frozen: bool | None = None, light: bool = False,
     note: Note = lambda line: None,
 ) -> Config:  # fmt: skip
-    """Let all components of a config learn from ELMo that can.
+    """Add ELMo to a config: every component that can learn from it does.
 
-    A component can if its model has token vectors: a block ``tok2vec``, or one of an architecture
-    of spaCy's. Frozen and sourced components stay as they are, and so do those that learn from
-    ELMo already. A `tok2vec` that they listen to reads ELMo for all of them, and each component
-    gets a mix of its own behind it.
+    A component can if its model has token vectors: a block ``tok2vec``, or one of spaCy's
+    architectures for them. Frozen and sourced components stay as they are, and so do components
+    that learn from ELMo already. A `tok2vec` component to which others listen reads ELMo for all of
+    them, and each of them gets its own mix too.
 
     Args:
-        config: of spaCy, complete or not. It is not changed.
-        weights: of the biLM; None for those in the config, or for ``en_sm``.
-        frozen: whether the biLM is frozen; None for what the config says, or for True. If it is
-            to be trained, its learning rate becomes a tenth of the tasks'.
-        light: give components a listener alone, without an embedding and an encoder.
+        config: a config of spaCy, complete or not. It is not changed.
+        weights: the weights of the biLM; None for those in the config, or for ``en_sm``.
+        frozen: whether the biLM is frozen; None for what the config says, or for True. A biLM that
+            is trained has a tenth of the tasks' learning rate.
+        light: give components only a listener, without an embedding and an encoder.
         note: called with a line of text for each change.
 
     Returns:
@@ -82,9 +83,9 @@ def add_elmo(
 
 
 def fill(config: Block) -> Config:
-    """A config with all defaults, as `spacy init fill-config` makes it; it keeps its variables."""
+    """Add all defaults to a config, as `spacy init fill-config` does; variables stay."""
     filled = load_model_from_config(config, auto_fill=True, validate=False).config
-    return load_model_from_config(copy_config(filled)).config  # the same, validated
+    return load_model_from_config(copy_config(filled)).config  # validates it
 
 
 def make_elmo() -> Block:
@@ -105,7 +106,7 @@ def add_component(new: Block, note: Note) -> None:
 
 
 def set_bilm(new: Block, sourced: Block, weights: Weights, frozen: bool | None, note: Note) -> None:
-    """Set which biLM is used, and whether it is trained."""
+    """Set the biLM's weights, and whether it is frozen; None leaves a setting as it is."""
     name, changes = find_elmo(new), dict[str, Any]()
     if name is None or name in sourced:
         raise ValueError("The biLM cannot be set: no elmo component is made by the config itself.")
@@ -123,8 +124,8 @@ def set_bilm(new: Block, sourced: Block, weights: Weights, frozen: bool | None, 
 
 
 def shared_tok2vecs(old: Block, free: Block, places: list[Place]) -> list[Path]:
-    """The models of the trained `tok2vec` components that what stands in some places listens to;
-    none if a component needs ELMo's own ``doc.tensor``, which a `tok2vec` would replace."""
+    """Paths of the models of trained `tok2vec` components that make the token vectors in some
+    places; none if a component needs ELMo's ``doc.tensor``, which a `tok2vec` would replace."""
     if any(free[path[1]]["factory"] in recipes.PARTS_OF_DOCS for path, _ in places):
         return []
     sources = dict.fromkeys(source for path, source in places if source != path)
@@ -134,7 +135,7 @@ def shared_tok2vecs(old: Block, free: Block, places: list[Place]) -> list[Path]:
 def write_recipes(
     new: Config, old: Block, places: list[Place], shared: list[Path], light: bool, note: Note
 ) -> None:
-    """Put a recipe into each place, and into each `tok2vec` that is shared."""
+    """Write a recipe into each place, and into each shared `tok2vec`."""
     elmo, vectors = str(find_elmo(new)), old["initialize"]["vectors"]
     for path, source in [*((path, path) for path in shared), *places]:
         name = path[1]
@@ -148,7 +149,7 @@ def write_recipes(
         else:
             recipe = recipes.make_recipe(factory, elmo, block, light)
         note(f"{name}: reads ELMo, by {kind_of(recipe)}")
-        for _, part in blocks.find_blocks(recipe):
+        for _, part in find_blocks(recipe):
             if vectors is None and part.get("include_static_vectors"):
                 part["include_static_vectors"] = False
                 note(f"{name}: without static vectors, because [initialize] vectors is null")
@@ -163,8 +164,8 @@ def write_recipes(
 
 
 def average_parameters(new: Config, note: Note) -> None:
-    """Let Adam average what a task learns, if the biLM is frozen: with few labels one step's
-    parameters are often worse. spaCy averages no parameters of PyTorch, as those of the biLM."""
+    """Average the parameters of the tasks, if the biLM is frozen: with few labels, those of a
+    single step are often worse. spaCy cannot average parameters of PyTorch, such as the biLM's."""
     optimizer, bilm = new["training"]["optimizer"], new["components"][str(find_elmo(new))]
     is_frozen = bilm.get("model", {}).get("frozen", True)
     if is_frozen and optimizer.get("use_averages") is False:
@@ -173,10 +174,10 @@ def average_parameters(new: Config, note: Note) -> None:
 
 
 def remove_unused_tok2vec(new: Config, old: Block, changed: list[Path], note: Note) -> None:
-    """Remove each `tok2vec` that had listeners, and has none any more.
+    """Remove each `tok2vec` component that has lost all its listeners.
 
     Raises:
-        ValueError: one of the changed models is to be pretrained by spaCy.
+        ValueError: spaCy is to pretrain one of the models that were changed or removed.
     """
     plain, training = new.interpolate(), new["training"]
     unused = listened_to(old) - listened_to(plain)

@@ -1,4 +1,4 @@
-"""Blocks of a config: their variables, and the token vectors of its components."""
+"""Blocks of a config: variables in them, and the token vectors of components."""
 
 from __future__ import annotations
 
@@ -8,35 +8,28 @@ from collections.abc import Collection, Iterable, Iterator
 from copy import deepcopy
 from typing import Any
 
-Block = dict[str, Any]
-Path = tuple[str, ...]  # of a block or setting, from the config's root
-Place = tuple[Path, Path]  # of a component's token vectors, and of the block that makes them
+from ..elmo_model import ELMO_MODEL, LISTENER, SPACYS_LISTENER, find_blocks
 
-ELMO = {"spacy-elmo.Elmo.v1", "spacy-elmo.ElmoListener.v1"}
-SPACYS_LISTENER = "spacy.Tok2VecListener.v1"
-# Models of token vectors that have an embedding and an encoder; ours may be without ELMo.
+Block = dict[str, Any]
+Path = tuple[str, ...]  # from the root of a config to a block or setting
+Place = tuple[Path, Path]  # a block of token vectors in a component, and the block that makes them
+
+ELMO = {ELMO_MODEL, LISTENER}
+# Models with an embedding and an encoder; ours can do without ELMo.
 EMBED_AND_ENCODE = {"spacy.Tok2Vec.v1", "spacy.Tok2Vec.v2", "spacy-elmo.Tok2Vec.v1"}
 HASH_EMBED_CNN = {"spacy.HashEmbedCNN.v1", "spacy.HashEmbedCNN.v2"}
 TOKEN_VECTORS = {SPACYS_LISTENER, *EMBED_AND_ENCODE, *HASH_EMBED_CNN}
-MAKERS = ("elmo", "tok2vec")  # factories of what makes token vectors for others
-
-
-def find_blocks(block: Block, path: Path = ()) -> Iterator[tuple[Path, Block]]:
-    """A block and all blocks in it, with their paths."""
-    yield path, block
-    for name, value in block.items():
-        if isinstance(value, dict):
-            yield from find_blocks(value, (*path, name))
+MAKERS = ("elmo", "tok2vec")  # factories of components that make token vectors for others
 
 
 def kind_of(block: Block) -> str:
-    """The registered name of a block's model; empty without one."""
+    """The registered name of a block's model; empty if the block has none."""
     return str(block.get("@architectures", ""))
 
 
 def kinds_of(block: Block) -> set[str]:
     """The registered names of all models in a block."""
-    return {kind_of(found) for _, found in find_blocks(block)}
+    return {kind_of(part) for _, part in find_blocks(block)}
 
 
 def get_block(config: Block, path: Path) -> Block:
@@ -46,7 +39,14 @@ def get_block(config: Block, path: Path) -> Block:
 
 
 def replace_variables(new: Block, old: Block, gone: Collection[Path]) -> None:
-    """Replace variables that stand for whole blocks or name what will be gone by their values."""
+    """Replace variables by their values, if they stand for whole blocks, or for something that will
+    be removed.
+
+    Args:
+        new: a config with variables.
+        old: the same config without variables.
+        gone: paths of blocks that will be removed.
+    """
     names = re.compile("|".join(rf"\$\{{{'[.:]'.join(map(re.escape, p))}[.:}}]" for p in gone))
     for path, block in find_blocks(new):
         for name, value in block.items():
@@ -56,23 +56,21 @@ def replace_variables(new: Block, old: Block, gone: Collection[Path]) -> None:
 
 
 def moved(block: Block, before: Path, after: Path) -> Any:
-    """A copy of a block for another path, with the variables in it."""
+    """A copy of a block for another path; variables that named the old path name the new one."""
     start, end = f"${{{'.'.join(before)}.", f"${{{'.'.join(after)}."
     return json.loads(json.dumps(block).replace(start, end))
 
 
 def find_places(config: Block, names: Iterable[str], whole: Collection[str]) -> Iterator[Place]:
-    """The token vectors without ELMo of some components, but for those that make them for others.
-
-    They are made where they are, or by the component that they listen to.
+    """Find the token vectors of components, where these do not come from ELMo.
 
     Args:
-        config: without variables.
-        names: of the components.
-        whole: those of which the whole model is to be replaced.
+        config: a config without variables.
+        names: names of components; those that make token vectors for others are skipped.
+        whole: names of components whose whole model is to be replaced.
 
     Raises:
-        ValueError: a component listens to another one than a `tok2vec`.
+        ValueError: a component listens to a component that is not a `tok2vec`.
     """
     components = config["components"]
     for name in (n for n in names if components[n]["factory"] not in MAKERS):
@@ -92,7 +90,7 @@ def find_places(config: Block, names: Iterable[str], whole: Collection[str]) -> 
 
 
 def find_token_vectors(block: Block, path: Path) -> Iterator[tuple[Path, Block]]:
-    """The outermost ones in a block, with their paths."""
+    """The outermost blocks of token vectors in a block, with their paths."""
     for name, value in block.items():
         if isinstance(value, dict):
             if name == "tok2vec" or kind_of(value) in TOKEN_VECTORS:
@@ -102,7 +100,7 @@ def find_token_vectors(block: Block, path: Path) -> Iterator[tuple[Path, Block]]
 
 
 def upstreams(config: Block, component: str, block: Block) -> list[str]:
-    """Names of the components that spaCy's listeners in a block of a component listen to."""
+    """Names of the components to which spaCy's listeners in a component's block listen."""
     components, pipeline = config["components"], config["nlp"]["pipeline"]
     before = pipeline[: pipeline.index(component)]
     makers = [name for name in before if components[name]["factory"] in MAKERS]
@@ -111,18 +109,18 @@ def upstreams(config: Block, component: str, block: Block) -> list[str]:
 
 
 def listened_to(config: Block) -> set[str]:
-    """Names of the components that spaCy's listeners listen to."""
+    """Names of the components to which spaCy's listeners in a config listen."""
     every = ((name, config["components"][name]) for name in config["nlp"]["pipeline"])
     return {upstream for name, each in every for upstream in upstreams(config, name, each)}
 
 
 def has_elmo(config: Block, component: str, block: Block) -> bool:
-    """Return whether a block in a component's model has ELMo in it, or listens to what has."""
+    """Return whether a block contains ELMo, or a listener to a component that contains it."""
     heard = (config["components"].get(up, {}) for up in upstreams(config, component, block))
     return any(ELMO & kinds_of(each) for each in (block, *heard))
 
 
 def find_elmo(config: Block) -> str | None:
-    """The name of the first elmo component in the pipeline, if there is one."""
+    """The name of the first elmo component in the pipeline; None if there is none."""
     components = config["components"]
     return next((n for n in config["nlp"]["pipeline"] if components[n]["factory"] == "elmo"), None)

@@ -1,44 +1,46 @@
-"""The blocks that `add_elmo` writes into a config, with which components learn from ELMo.
+"""The blocks that `add_elmo` writes into a config: how each kind of component learns from ELMo.
 
-What each choice was measured by: docs/evidence.md. This file alone decides.
+docs/evidence.md has the measurements behind each choice.
 """
 
 from __future__ import annotations
 
-from .blocks import EMBED_AND_ENCODE, HASH_EMBED_CNN, SPACYS_LISTENER, Block, kind_of
+from ..elmo_model import LISTENER, SPACYS_LISTENER
+from .blocks import EMBED_AND_ENCODE, HASH_EMBED_CNN, Block, kind_of
 
 FINE_TUNING_RATE = 0.1  # the biLM's learn_rate_factor
 
-# By factory. These apply their model to parts of Docs as Docs of their own, which have the rows of
-# doc.tensor and no layers: they share the elmo component's mix.
+# Factories of components that cut Docs into new Docs, which have rows of doc.tensor but no layers:
+# these components share the elmo component's mix.
 PARTS_OF_DOCS = {"entity_linker"}
 
-# By factory. These learn where sentences end. For them the biLM reads whole Docs: what it reads at
-# once by default, the text between sentence-final marks, misleads them.
+# Factories of components that learn where sentences end. For these the biLM reads whole Docs:
+# segments that end with sentence-final marks would mislead them.
 SENTENCE_ENDS = {"parser", "senter"}
 
-# By factory: whether a text has one class. Of these, ELMo replaces spaCy's whole model.
+# Factories of classifiers, whose whole model is replaced; and whether each text has one class.
 CLASSIFIERS = {"textcat": True, "textcat_multilabel": False}
 
 
 def listener(factory: str, elmo: str) -> Block:
-    """The block with which a component listens.
+    """The block of a listener.
 
     Args:
-        factory: the component's.
-        elmo: name of the elmo component. spaCy's listener takes its width from that one's model.
+        factory: factory of the component that listens.
+        elmo: name of the elmo component. The width of spaCy's listener is a variable, which refers
+            to that component.
     """
     if factory in PARTS_OF_DOCS:
         width = f"${{components.{elmo}.model.width}}"
         return {"@architectures": SPACYS_LISTENER, "width": width, "upstream": elmo}
-    return {"@architectures": "spacy-elmo.ElmoListener.v1", "upstream": elmo}
+    return {"@architectures": LISTENER, "upstream": elmo}
 
 
 def make_classifier(factory: str, elmo: str) -> Block:
     """The block of a classifier's whole model.
 
     Args:
-        factory: the component's.
+        factory: factory of the classifier.
         elmo: name of the elmo component.
     """
     settings = {"exclusive_classes": CLASSIFIERS[factory], "tok2vec": listener(factory, elmo)}
@@ -49,10 +51,10 @@ def make_recipe(factory: str, elmo: str, tok2vec: Block, light: bool) -> Block:
     """The block of a component's token vectors with ELMo.
 
     Args:
-        factory: the component's.
+        factory: factory of the component.
         elmo: name of the elmo component.
-        tok2vec: its token vectors without ELMo, whose embedding and encoder are kept.
-        light: ELMo's vectors alone, without an embedding or an encoder.
+        tok2vec: the component's token vectors without ELMo; their embedding and encoder are kept.
+        light: use only ELMo's vectors, without an embedding or an encoder.
     """
     if light:
         return listener(factory, elmo)
@@ -63,19 +65,19 @@ def make_recipe(factory: str, elmo: str, tok2vec: Block, light: bool) -> Block:
 
 
 def make_own_mix(factory: str, elmo: str, tok2vec: Block) -> Block:
-    """The block of a component that listens to a `tok2vec` which reads ELMo: its own mix, too.
+    """The block for a listener to a `tok2vec` that reads ELMo: it gets a mix beside the listener.
 
     Args:
-        factory: the component's.
+        factory: factory of the component that listens.
         elmo: name of the elmo component.
-        tok2vec: the listener.
+        tok2vec: block of the listener.
     """
     own = listener(factory, elmo)
     return {"@architectures": "spacy-elmo.Tok2Vec.v1", "embed": tok2vec, "elmo": own}
 
 
 def embed_and_encode(tok2vec: Block) -> Block:
-    """The embedding and the encoder of token vectors; those of an unknown kind are an embedding."""
+    """Split token vectors into embedding and encoder; an unknown model counts as an embedding."""
     if kind_of(tok2vec) in EMBED_AND_ENCODE:
         return {"embed": tok2vec.get("embed"), "encode": tok2vec.get("encode")}
     if kind_of(tok2vec) not in HASH_EMBED_CNN:

@@ -1,10 +1,9 @@
-"""What elmo components have read of Docs, and what these answer from it: the extensions ``._.elmo``
-and ``._.elmo_layers``, and spaCy's hooks for ``vector`` and ``similarity``.
+"""What elmo components have computed for Docs, and what reads it: the extensions ``._.elmo`` and
+``._.elmo_layers``, and spaCy's hooks for ``vector`` and ``similarity``.
 
-What was read stands beside the Docs for as long as they exist, not on them: it is neither copied
-nor serialized with them. What travels with a Doc is ``doc.tensor``, known by its checksum, and what
-the component stores. All functions are at module level, because Docs that refer to them are
-pickled.
+A `DocOutput` lives beside its Doc, as long as the Doc does. It is not copied or serialized with the
+Doc: only ``doc.tensor`` is, with a checksum, and what the component stores. All functions are at
+module level, because pickled Docs refer to them.
 """
 
 from __future__ import annotations
@@ -27,34 +26,34 @@ from ..weights.statistics import Statistics
 from .batch import Batch
 from .similarity import compared_vector, compute_rows, cosine, norm
 
-# Where spaCy itself keeps the values of extensions.
+# Keys of `user_data`, in the form of spaCy's extensions.
 LAYERS: Any = ("._.", "elmo_layers", None, None)
 VECTORS: Any = ("._.", "elmo_vectors", None, None)
-# Of the first token: only such values does `Doc.from_docs` join without a warning.
+# These belong to the first token, because `Doc.from_docs` joins other values with a warning.
 CHECKSUM: Any = ("._.", "elmo_checksum", 0, None)
-ENDS: Any = ("._.", "elmo_ends", 0, None)  # of the tokens for which arrays are stored
+ENDS: Any = ("._.", "elmo_ends", 0, None)  # where the tokens of the stored arrays end
 
-
-MIN_STD = 1e-6  # of a layer's dimension
+MIN_STD = 1e-6  # smallest divisor for a dimension of a layer
 MAX_FLOAT16 = 65504
 
 
 class NotOnDocError(ValueError, AttributeError):
-    """Vectors or layers are missing; also for ``hasattr``, as spaCy's ``doc_cleaner`` uses it."""
+    """Vectors or layers are missing. An AttributeError, so that ``hasattr`` returns False: spaCy's
+    ``doc_cleaner`` uses it."""
 
 
 @dataclass(eq=False, slots=True)
-class Reading:
-    """What one component has read of a Doc. Nothing in it may refer to the Doc, which would then
+class DocOutput:
+    """What one component has computed for a Doc. It must not refer to the Doc, which would then
     never be freed.
 
     Attributes:
-        ends: the character behind each token, ``(n_tokens,)``, by which the tokens are known.
-        vectors: ``(n_tokens, 2P)``; None in a training, until the component annotates.
-        layers: ``(L + 1, n_tokens, 2P)`` if they are stored or listened to.
+        ends: where each token ends in the text, ``(n_tokens,)``; identifies the tokens.
+        vectors: ``(n_tokens, 2P)``; None during an update, until the component annotates.
+        layers: ``(L + 1, n_tokens, 2P)`` if a listener or ``store`` needs them.
         compared: None if the weights have no statistics.
-        bilm: the biLM, weakly; None for sample Docs, whose layers are zeros.
-        batch: the batch of a training that the Doc is in, and its index there.
+        bilm: weak reference to the biLM; None for sample Docs, whose layers are zeros.
+        batch: the training batch with this Doc, and the Doc's index in it.
     """
 
     ends: np.ndarray
@@ -64,40 +63,40 @@ class Reading:
     bilm: ReferenceType[Any] | None = None
     batch: tuple[ReferenceType[Batch], int] | None = None
 
-    def take(self, part: DocPart, layers: Floats3d, vectors: Any) -> None:
-        """Take over the layers and vectors of a part of the Doc."""
+    def fill(self, part: DocPart, layers: Floats3d, vectors: Any) -> None:
+        """Write the layers and vectors of a part of the Doc into the arrays."""
         rows = slice(part.start, part.end)
         self.vectors[rows] = vectors
         if self.layers is not None:
             self.layers[:, rows] = layers
         if self.compared is not None:
-            self.compared.add(part, layers)
+            self.compared.fill(part, layers)
 
     def fits(self, doc: Doc) -> bool:
-        """Return whether a Doc has the tokens that were read."""
+        """Return whether a Doc still has the tokens that the component read."""
         if doc.tensor is self.vectors is not None and len(doc) == len(self.ends):
-            return True  # whoever retokenizes replaces the tensor
+            return True  # the retokenizer would have replaced the tensor
         return np.array_equal(self.ends, token_ends(doc))
 
     def open_batch(self) -> Batch | None:
-        """The batch that the Doc is in, if its gradients are still awaited."""
+        """The training batch with this Doc, if it still accepts gradients."""
         batch = None if self.batch is None else self.batch[0]()
         return None if batch is None or batch.is_closed else batch
 
-    def has_lost_batch(self) -> bool:
-        """Return whether gradients of a biLM that learns were awaited, and are no more."""
+    def loses_gradients(self) -> bool:
+        """Return whether the biLM is trained, and its batch with this Doc is closed."""
         bilm = None if self.bilm is None else self.bilm()
-        is_lost = self.batch is not None and self.open_batch() is None
-        return is_lost and bilm is not None and not bilm.settings.frozen
+        is_closed = self.batch is not None and self.open_batch() is None
+        return is_closed and bilm is not None and not bilm.settings.frozen
 
 
 class ComparedRows:
-    """What the compared vectors of a Doc are computed from when they are asked for.
+    """The rows from which ``vector`` and ``similarity`` are computed, at their first use.
 
     Args:
-        statistics: of the weights.
-        part: the first of the Doc, or all of it.
-        read: the words of a sentence to those that the statistics have.
+        statistics: the statistics of the weights.
+        part: the first part of the Doc.
+        read: maps the words of a sentence to the spellings that the statistics count.
     """
 
     def __init__(
@@ -109,15 +108,15 @@ class ComparedRows:
         self._words = np.zeros((len(part.doc), p), dtype="float32")
         self._top = np.zeros((len(part.doc), 2 * p), dtype="float16")
 
-    def add(self, part: DocPart, layers: Floats3d) -> None:
-        """Take over what is needed of the layers ``(L + 1, n_tokens, 2P)`` of a part."""
+    def fill(self, part: DocPart, layers: Floats3d) -> None:
+        """Keep the token layer and the top layer of a part, whose layers these are."""
         statistics, rows = self._statistics, slice(part.start, part.end)
         self._words[rows] = to_numpy(layers[0, :, : self._words.shape[1]])
         top = (to_numpy(layers[-1]) - statistics.mean[-1]) / np.maximum(statistics.std[-1], MIN_STD)
         self._top[rows] = np.clip(top, -MAX_FLOAT16, MAX_FLOAT16)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"rows": self.rows}  # of pickles and deep copies, which need nothing else
+        return {"rows": self.rows}  # copies and pickles need nothing else
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -129,18 +128,18 @@ class ComparedRows:
         return compute_rows(self._statistics, self._sentences, frequencies, self._words, self._top)
 
 
-# Readings of a Doc by the keys of the components, the last one last: all that is kept of Docs.
-_readings: WeakKeyDictionary[Doc, dict[str, Reading]] = WeakKeyDictionary()
+# Each Doc's outputs by the keys of the components, the latest output last.
+_outputs: WeakKeyDictionary[Doc, dict[str, DocOutput]] = WeakKeyDictionary()
 
 
 def token_ends(doc: Doc) -> np.ndarray:
-    """The character behind each token, ``(n_tokens,)``."""
+    """Where each token ends in the text, ``(n_tokens,)``."""
     return doc.to_array([IDX, LENGTH]).reshape(-1, 2).sum(axis=1)
 
 
 def rows_of(doc: Doc, ends: np.ndarray) -> slice | np.ndarray:
-    """The rows of a Doc's tokens among those with these ends; of merged tokens that of the last,
-    which is what spaCy keeps of a tensor.
+    """The rows of a Doc's tokens in an array for tokens with these ends. A merged token has the row
+    of its last part, as in spaCy's tensors.
 
     Raises:
         NotOnDocError: tokens were split, or the Doc is a part of the one that was read.
@@ -156,26 +155,26 @@ def rows_of(doc: Doc, ends: np.ndarray) -> slice | np.ndarray:
     return np.searchsorted(ends, now)
 
 
-def note_reading(doc: Doc, key: str, reading: Reading) -> None:
-    """Keep what a component has read of a Doc, in place of what it had read before."""
-    readings = _readings.setdefault(doc, {})
-    before = readings.pop(key, None)
-    if before is not None and before.open_batch() is not None and reading.batch is None:
-        if np.array_equal(before.ends, reading.ends):
-            reading.batch = before.batch  # it annotates in between
-    readings[key] = reading
+def remember(doc: Doc, key: str, output: DocOutput) -> None:
+    """Keep a component's output for a Doc; it replaces the component's earlier output."""
+    outputs = _outputs.setdefault(doc, {})
+    before = outputs.pop(key, None)
+    if before is not None and before.open_batch() is not None and output.batch is None:
+        if np.array_equal(before.ends, output.ends):
+            output.batch = before.batch  # the component annotates during an update
+    outputs[key] = output
 
 
-def last_reading(doc: Doc, keys: Collection[str] | None = None) -> Reading | None:
-    """The last reading of a Doc, by one of the components with these keys; by any if None."""
-    found = reversed(_readings.get(doc, {}).items())
-    if keys is None:
-        return next((reading for _, reading in found if reading.bilm is not None), None)
-    return next((reading for key, reading in found if key in keys), None)
+def last_output(doc: Doc, keys: Collection[str] | None = None) -> DocOutput | None:
+    """The latest output for a Doc from the components with these keys, or from any component."""
+    for key, output in reversed(_outputs.get(doc, {}).items()):
+        if key in keys if keys is not None else output.bilm is not None:
+            return output
+    return None
 
 
 def bounds(obj: Doc | Span | Token) -> tuple[Doc, int, int]:
-    """The Doc of an object, and its first token and the one behind its last."""
+    """The Doc, the index of the first token, and the index after the last token."""
     if isinstance(obj, Doc):
         return obj, 0, len(obj)
     if isinstance(obj, Span):
@@ -183,39 +182,40 @@ def bounds(obj: Doc | Span | Token) -> tuple[Doc, int, int]:
     return obj.doc, obj.i, obj.i + 1
 
 
-def store(doc: Doc, reading: Reading, what: Collection[str]) -> None:
-    """Write to a Doc what goes into its bytes: a checksum of the tensor, and what the component
-    stores, in place of what another one has stored."""
-    doc.user_data[CHECKSUM] = checksum(reading.vectors)
-    for key, array in ((LAYERS, reading.layers), (VECTORS, reading.vectors), (ENDS, reading.ends)):
+def store(doc: Doc, output: DocOutput, what: Collection[str]) -> None:
+    """Write what ``doc.to_bytes`` includes: a checksum of the vectors, and the arrays that the
+    component stores. They replace what another component has stored."""
+    doc.user_data[CHECKSUM] = checksum(output.vectors)
+    for key, array in ((LAYERS, output.layers), (VECTORS, output.vectors), (ENDS, output.ends)):
         doc.user_data.pop(key, None)
         if key[1].removeprefix("elmo_") in what or (key is ENDS and what):
             doc.user_data[key] = to_numpy(array)
 
 
 def _stored(doc: Doc, key: Any) -> Any:
-    """An array that is stored on a Doc; None if there is none, or for other tokens."""
+    """A stored array; None if there is none, or if the Doc was retokenized since."""
     ends: Any = doc.user_data.get(ENDS)
     is_same = ends is not None and np.array_equal(ends, token_ends(doc))
     return doc.user_data.get(key) if is_same else None
 
 
 def checksum(vectors: Any) -> int:
-    """By which the vectors are known when a Doc comes back from bytes."""
+    """A checksum that identifies ELMo's vectors in a Doc from bytes."""
     array = np.ascontiguousarray(to_numpy(vectors), dtype="float32")
     return zlib.crc32(array.data, array.shape[1])
 
 
 def get_vectors(doc: Doc) -> Any:
-    """ELMo's vectors of a Doc, ``(n_tokens, 2P)``, even if its tensor was replaced.
+    """ELMo's vectors for a Doc, ``(n_tokens, 2P)``, even if another component has replaced its
+    tensor.
 
     Raises:
-        NotOnDocError: they are not there.
+        NotOnDocError: there are none.
     """
-    reading = last_reading(doc)
-    if reading is not None and reading.vectors is not None:
-        is_whole = reading.fits(doc)
-        return reading.vectors if is_whole else reading.vectors[rows_of(doc, reading.ends)]
+    output = last_output(doc)
+    if output is not None and output.vectors is not None:
+        is_whole = output.fits(doc)
+        return output.vectors if is_whole else output.vectors[rows_of(doc, output.ends)]
     if (stored := _stored(doc, VECTORS)) is not None:
         return stored
     known, tensor = doc.user_data.get(CHECKSUM), doc.tensor
@@ -230,8 +230,8 @@ def get_vectors(doc: Doc) -> Any:
 
 
 def get_elmo(obj: Doc | Span | Token) -> Any:
-    """``._.elmo``, ``(2P,)``: a Token's vector, zeros for whitespace; of a Doc and a Span the mean
-    of its words' vectors, zeros without any."""
+    """``._.elmo``, ``(2P,)``: the vector of a Token, the mean vector of the words of a Doc or Span.
+    Whitespace has zeros."""
     doc, start, end = bounds(obj)
     vectors = get_vectors(doc)
     if isinstance(obj, Token):
@@ -244,20 +244,19 @@ def get_elmo(obj: Doc | Span | Token) -> Any:
 
 
 def get_layers(obj: Doc | Span | Token) -> Any:
-    """``._.elmo_layers``: all layers ``(L + 1, n_tokens, 2P)``, of a Token ``(L + 1, 2P)``.
+    """``._.elmo_layers``: all layers ``(L + 1, n_tokens, 2P)``; ``(L + 1, 2P)`` for a Token.
 
-    They are on the Doc if the component stores them; in the same process there are layers, too,
-    while another component listens to it.
+    A Doc has them if the component stores them; in the same process also if a listener needs them.
 
     Raises:
         NotOnDocError: there are none, or the Doc was retokenized since.
     """
     doc, start, end = bounds(obj)
-    reading = last_reading(doc)
-    if reading is None:
+    output = last_output(doc)
+    if output is None:
         layers = _stored(doc, LAYERS)
     else:
-        layers = reading.layers if reading.fits(doc) else None
+        layers = output.layers if output.fits(doc) else None
     if layers is None:
         raise NotOnDocError(
             'This Doc has no ELMo layers, or was retokenized since. Set store = ["layers"] of the '
@@ -266,32 +265,34 @@ def get_layers(obj: Doc | Span | Token) -> Any:
     return layers[:, start] if isinstance(obj, Token) else layers[:, start:end]
 
 
-def add_hooks(doc: Doc, reading: Reading) -> None:
-    """Take ``vector``, ``has_vector``, ``vector_norm`` and ``similarity`` from ELMo.
+def add_hooks(doc: Doc, output: DocOutput) -> None:
+    """Let ELMo compute ``vector``, ``has_vector``, ``vector_norm`` and ``similarity``.
 
-    The hooks carry what they compare through copies and pickles; with bytes they are lost, as spaCy
+    Copies and pickles of the Doc keep the hooks with their vectors; bytes lose them, and spaCy
     warns (W109).
     """
-    own_vector = partial(vector, reading.ends, reading.compared)
-    hooks: dict[str, Any] = {"vector": own_vector, "has_vector": has_vector}
-    hooks["similarity"] = similarity
-    # In new dicts: a part of a Doc shares those of the whole one.
+    hooks: dict[str, Any] = {
+        "vector": partial(vector, output.ends, output.compared),
+        "has_vector": has_vector,
+        "similarity": similarity,
+    }
+    # In new dicts: `Span.as_doc` shares those of the whole Doc.
     doc.user_span_hooks = {**doc.user_span_hooks, **hooks}
     doc.user_token_hooks = {**doc.user_token_hooks, **hooks}
-    # Spans and Tokens compute `vector_norm` from `vector` (Spans would call the wrong hook for it).
+    # Spans and Tokens compute `vector_norm` from `vector`; Spans would call the wrong hook for it.
     doc.user_hooks = {**doc.user_hooks, **hooks, "vector_norm": vector_norm}
 
 
 def vector(ends: np.ndarray, compared: ComparedRows | None, obj: Doc | Span | Token) -> Any:
-    """The vector by which an object is compared, ``(3P,)``; without statistics its ``._.elmo``.
+    """The vector that ``similarity`` compares, ``(3P,)``; ``._.elmo`` if there are no statistics.
 
     Args:
-        ends: see `Reading`.
-        compared: the rows of the Doc's tokens; None without statistics.
-        obj: the object.
+        ends: see `DocOutput`.
+        compared: rows for the tokens of the Doc; None if the weights have no statistics.
+        obj: a Doc, or a Span or Token in it.
 
     Raises:
-        NotOnDocError: the object's Doc is a part of the one that was read, or tokens were split.
+        NotOnDocError: tokens were split, or the Doc is a part of the one that was read.
     """
     if compared is None:
         return get_elmo(obj)
@@ -300,54 +301,54 @@ def vector(ends: np.ndarray, compared: ComparedRows | None, obj: Doc | Span | To
 
 
 def compared_rows(doc: Doc) -> np.ndarray | None:
-    """The rows from which the vectors of a Doc's objects are computed, ``(n_tokens, 3P)``; None if
-    the weights have no statistics.
+    """The rows from which the compared vectors are computed, ``(n_tokens, 3P)``; None if the
+    weights have no statistics.
 
     Raises:
-        NotOnDocError: no component has read the Doc in this process, or its tokens were split.
+        NotOnDocError: no component has read the Doc in this process, or tokens were split since.
     """
-    reading = last_reading(doc)
-    if reading is None or reading.vectors is None:
+    output = last_output(doc)
+    if output is None or output.vectors is None:
         raise NotOnDocError("This Doc has not been read: run the 'elmo' component on it.")
-    compared = reading.compared
-    return None if compared is None else compared.rows[rows_of(doc, reading.ends)]
+    compared = output.compared
+    return None if compared is None else compared.rows[rows_of(doc, output.ends)]
 
 
 def has_vector(obj: Doc | Span | Token) -> bool:
-    """Return whether there is a vector that is not all zeros."""
+    """Return whether the vector has any number but zero."""
     return bool(obj.vector.any())
 
 
 def vector_norm(doc: Doc) -> float:
-    """The vector's Euclidean length."""
+    """The Euclidean length of the vector."""
     return norm(doc.vector)
 
 
 def similarity(obj: Doc | Span | Token, other: Any) -> float:
-    """Cosine of the vectors of two objects, 0 if one has no words; see `cosine`."""
+    """The `cosine` of two objects' vectors; 0 if one object has no words."""
     vectors = to_numpy(obj.vector), to_numpy(other.vector)
     return cosine(*vectors) if obj.text.strip() and other.text.strip() else 0.0
 
 
 def remove(obj: Doc | Span | Token, value: Any) -> None:
-    """``doc._.elmo = None``, or ``elmo_layers``, removes all that was read of a Doc, as spaCy's
-    ``doc_cleaner`` does it; ``doc.tensor`` stays as it is.
+    """``doc._.elmo = None`` (or ``elmo_layers``) removes all outputs for a Doc, but not its tensor;
+    spaCy's ``doc_cleaner`` sets them so.
 
     Raises:
-        ValueError: another value, or no Doc.
+        ValueError: the value is not None, or the object is not a Doc.
     """
     if value is not None or not isinstance(obj, Doc):
         raise ValueError(
             "The elmo component writes '._.elmo' and '._.elmo_layers': they cannot be set, only "
             "removed from a Doc, doc._.elmo = None."
         )
-    _readings.pop(obj, None)
+    _outputs.pop(obj, None)
     for key in (CHECKSUM, ENDS, LAYERS, VECTORS):
         obj.user_data.pop(key, None)
 
 
-# At import, so that unpickled pipelines and Docs have them too.
+# At import, so that unpickled pipelines and Docs have the extensions too.
 for kind in (Doc, Span, Token):
     for name, getter in (("elmo", get_elmo), ("elmo_layers", get_layers)):
-        if not kind.has_extension(name):  # a user's own stays
+        if not kind.has_extension(name):  # keep a user's own extension of this name
             kind.set_extension(name, getter=getter, setter=remove)
