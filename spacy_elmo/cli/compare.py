@@ -60,18 +60,20 @@ def compare_cli(
                 require_extra("matplotlib", "viz", "pictures are drawn by matplotlib", str(output))
             chosen = parse_sizes(sizes)
             arms = make_arms(options.load_config(ctx, config, code), weights or ["en_sm"])
-            found = train_all(arms, chosen, seeds, keep, gpu_id, quiet)
+            comparisons = train_all(arms, chosen, seeds, keep, gpu_id, quiet)
             if output is not None:
-                draw(found, output)
+                draw(comparisons, output)
     except KeyboardInterrupt:
         typer.echo("Stopped. The same command goes on from here.", err=True)
         raise typer.Exit(130) from None
     if as_json:
         written = {} if output is None else {"output": str(output)}
-        options.print_json(written | {"keep": str(keep), "seeds": seeds, "comparisons": found})
+        options.print_json(
+            written | {"keep": str(keep), "seeds": seeds, "comparisons": comparisons}
+        )
         return
-    for each in found:
-        print_comparison(each, seeds)
+    for comparison in comparisons:
+        print_comparison(comparison, seeds)
     if not quiet:
         msg.text(f"The trained pipelines are in {keep}.")
         if output is not None:
@@ -118,46 +120,45 @@ def train_all(
                 bar.update(before + steps - bar.n)  # counts the steps that patience has saved
 
     def of(arm: str, size: int) -> list[tuple[Training, dict[str, Any]]]:
-        return [each for each in results if (each[0].arm, each[0].size) == (arm, size)]
+        return [(t, result) for t, result in results if (t.arm, t.size) == (arm, size)]
 
-    every = dict.fromkeys((t.size, t.arm) for t in trainings if t.arm != WITHOUT)
-    return [compare(of(WITHOUT, size), of(arm, size)) for size, arm in every]
+    pairs = dict.fromkeys((t.size, t.arm) for t in trainings if t.arm != WITHOUT)
+    return [compare(of(WITHOUT, size), of(arm, size)) for size, arm in pairs]
 
 
-def print_comparison(found: dict[str, Any], n_seeds: int) -> None:
+def print_comparison(comparison: dict[str, Any], n_seeds: int) -> None:
     """Print tables of scores and costs, examples, and the verdict."""
     from ..viz.figure import cut
 
-    docs = "" if found["docs"] is None else f", {found['docs']:,} training Docs"
-    msg.divider(f"Without ELMo, and with {found['weights']}{docs}")
+    docs = "" if comparison["docs"] is None else f", {comparison['docs']:,} training Docs"
+    msg.divider(f"Without ELMo, and with {comparison['weights']}{docs}")
     rows = [
         (
-            f"dev {score}", f"{100 * each['without']:.2f}", f"{100 * each['with']:.2f}",
-            f"{100 * each['difference']:+.2f}",
-            "{:+.2f} to {:+.2f}".format(*(100 * end for end in each["interval"])),
-            "–" if each["error_reduction"] is None else f"{0 - each['error_reduction']:+.0%}",
+            f"dev {name}", f"{100 * score['without']:.2f}", f"{100 * score['with']:.2f}",
+            f"{100 * score['difference']:+.2f}",
+            "{:+.2f} to {:+.2f}".format(*(100 * end for end in score["interval"])),
+            "–" if score["error_reduction"] is None else f"{0 - score['error_reduction']:+.0%}",
         )
-        for score, each in found["scores"].items()
+        for name, score in comparison["scores"].items()
     ]  # fmt: skip
     seeds = f"mean of {n_seeds} seeds" if n_seeds > 1 else "one seed"
     header = (seeds, "without", "with", "difference", "95% interval", "errors")
     msg.table(rows, header=header, divider=True, aligns=["l", *"rrrrr"])
-    seconds, speeds, sizes = (each.values() for each in found["costs"].values())
+    seconds, speeds, sizes = (cost.values() for cost in comparison["costs"].values())
     costs = [
         ("a training takes", *(f"{s / 60:.1f} min" if s > 100 else f"{s:.0f} s" for s in seconds)),
         ("words a second, dev", *(f"{speed:,.0f}" for speed in speeds)),
         ("MB on disk", *(f"{size:.1f}" for size in sizes)),
     ]
     msg.table(costs, header=("cost", "without", "with"), divider=True, aligns=["l", *"rr"])
-    for kind, changes in found["examples"].items():
+    for kind, changes in comparison["examples"].items():
         for change, (verb, arm) in VERBS.items():
-            each = changes[change]
-            print(f"ELMo {verb} {each['count']:,} dev {kind} (by every seed)")
-            for sentence in each["sentences"]:
+            print(f"ELMo {verb} {changes[change]['count']:,} dev {kind} (by every seed)")
+            for sentence in changes[change]["sentences"]:
                 print(f"  {cut(sentence['text'], WIDTH)}")
                 print(f"      {sentence['right']} ({arm} ELMo: {sentence['wrong']})")
             print()
-    (msg.good if "ELMo helps here" in found["verdict"] else msg.warn)(found["verdict"])
+    (msg.good if "ELMo helps here" in comparison["verdict"] else msg.warn)(comparison["verdict"])
 
 
 def draw(comparisons: list[dict[str, Any]], output: Path) -> None:
@@ -165,13 +166,14 @@ def draw(comparisons: list[dict[str, Any]], output: Path) -> None:
     from ..viz.scores import draw_bars, draw_curves
 
     panels: dict[str, dict[str, dict[float, list[float]]]] = defaultdict(lambda: defaultdict(dict))
-    for each in comparisons:
-        for score, values in each["scores"].items():
-            for arm, model in (("without", "without ELMo"), ("with", each["weights"][-NAME:])):
+    for comparison in comparisons:
+        names = {"without": "without ELMo", "with": comparison["weights"][-NAME:]}
+        for score, values in comparison["scores"].items():
+            for arm, name in names.items():
                 seeds = [100 * value for value in values["seeds"][arm]]
-                panels[score][model][each["docs"] or 0] = seeds
+                panels[score][name][comparison["docs"] or 0] = seeds
     title = "Scores on the dev set"
-    if len({each["docs"] for each in comparisons}) > 1:
+    if len({comparison["docs"] for comparison in comparisons}) > 1:
         draw_curves(panels, title, "training Docs", output)
     else:
         bars = {s: {m: [*by.values()].pop() for m, by in p.items()} for s, p in panels.items()}

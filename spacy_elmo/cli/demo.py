@@ -73,12 +73,12 @@ def demo_cli(
 
 def read_sentences(path: Path = SENTENCES) -> list[tuple[str, str, str]]:
     """Read a file of sentences as tuples ``(word, sense, sentence)``; by default the built-in file."""
-    found = []
+    rows = []
     for block in path.read_text(encoding="utf-8").split("# ")[1:]:
         heading, *sentences = filter(None, block.splitlines())
         word, sense = heading.split(": ")
-        found += [(word, sense, sentence) for sentence in sentences]
-    return found
+        rows += [(word, sense, sentence) for sentence in sentences]
+    return rows
 
 
 def show_built_in(nlp: Language, lm: LanguageModel | None) -> None:
@@ -106,7 +106,7 @@ def show_built_in(nlp: Language, lm: LanguageModel | None) -> None:
     for word in SHOWN:
         show_nearest(senses[word], tokens[word], cosines[word])
     show_blanks(nlp, lm, BLANKS)
-    worst = sorted((each.mean(), word) for word, each in right.items())[:HARDEST]
+    worst = sorted((shares.mean(), word) for word, shares in right.items())[:HARDEST]
     title(
         "Limits",
         f"A model of this size knows few facts, as the last blank shows. The words whose meanings "
@@ -155,21 +155,21 @@ def show_groups(nlp: Language, text: str) -> bool:
     from ..text.segments import sentence_bounds
     from .find_blanks import one_line
 
-    found = defaultdict[str, list](list)
+    contexts = defaultdict[str, list](list)
     for doc in nlp.pipe(split_sentences(nlp.make_doc(one_line(text)))):
         [words] = sentence_bounds(doc).tokens
         for token in doc:
             if token.is_alpha and not token.is_stop and len(token) > 1:
-                found[token.lower_].append(make_context(doc, words, token.i))
+                contexts[token.lower_].append(make_context(doc, words, token.i))
     repeated = sorted(
-        (word for word in found if len(found[word]) > 1), key=lambda w: -len(found[w])
+        (word for word in contexts if len(contexts[word]) > 1), key=lambda w: -len(contexts[w])
     )
     if not repeated:
         return False
     title("Words that occur more than once", "In groups of similar contexts, after their keywords.")
     for word in repeated[:REPEATED]:
-        echo(f"\n  {style(word, bold=True)}, {len(found[word])} times")
-        senses, _ = group(found[word][:CONTEXTS], nlp)
+        echo(f"\n  {style(word, bold=True)}, {len(contexts[word])} times")
+        senses, _ = group(contexts[word][:CONTEXTS], nlp)
         for sense in senses:
             echo(f"  ── {', '.join(sense.keywords)}")
             for context in sense.contexts:

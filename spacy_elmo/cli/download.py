@@ -51,15 +51,15 @@ def _print_list(as_json: bool) -> None:
     """Print the weights that have a name, and those that have been downloaded."""
     there = downloaded()
     if as_json:
-        published = {name: {**each, "urls": addresses(name)} for name, each in PUBLISHED.items()}
+        published = {name: {**entry, "urls": addresses(name)} for name, entry in PUBLISHED.items()}
         options.print_json(
             {"cache": str(cache_folder()), "downloaded": there, "published": published}
         )
         return
-    for name, each in PUBLISHED.items():
-        size = f"{each['megabytes']} MB, " if "megabytes" in each else ""
+    for name, entry in PUBLISHED.items():
+        size = f"{entry['megabytes']} MB, " if "megabytes" in entry else ""
         print(f"{name}{' (downloaded)' if name in there else ''}")
-        print(f"  {each['lang']}, {size}{each['text']}")
+        print(f"  {entry['lang']}, {size}{entry['text']}")
         places = addresses(name) or [f"project/weights/{name} in a clone: there is no release yet"]
         print(*(f"  {place}" for place in places), "", sep="\n")
     others = [name for name in there if name not in PUBLISHED]

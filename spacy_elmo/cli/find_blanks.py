@@ -36,15 +36,15 @@ def find_blanks(nlp: Language, text: str) -> list[Blank]:
     parts = re.split(f"({MARK})", BLANK_PATTERN.sub(MARK, one_line(text)))
     docs = [nlp.make_doc(part) for part in parts if part]
     doc = Doc.from_docs(docs, ensure_whitespace=False, attrs=["ORTH"]) or nlp.make_doc("")
-    found = []
+    blanks = []
     for inside in sentence_bounds(doc).tokens:
         words = [doc[i].text.replace(MARK, BLANK) for i in inside]
         for place, i in enumerate(inside):
             if doc[i].text == MARK:
                 sides = doc[inside[0] : i].text_with_ws, doc[i + 1 : inside[-1] + 1].text
                 left, right = (side.replace(MARK, BLANK) for side in sides)
-                found.append(Blank(left, right, words, place))
-    return found
+                blanks.append(Blank(left, right, words, place))
+    return blanks
 
 
 def one_line(text: str) -> str:

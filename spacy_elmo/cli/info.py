@@ -76,6 +76,6 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         return str(value.get("name", value))
     if isinstance(value, list | tuple):
-        are_sizes = all(isinstance(each, int) for each in value)
+        are_sizes = all(isinstance(item, int) for item in value)
         return ("×" if are_sizes else ", ").join(map(_text, value))
     return f"{value:,}" if type(value) is int else str(value)

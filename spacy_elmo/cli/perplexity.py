@@ -37,18 +37,16 @@ def perplexity_cli(
     from ..lm.encoded_sentences import EncodedSentences
     from ..lm.head import load_head
     from ..lm.perplexity import evaluate
-    from ..text.files import find_files
     from ..util.device import find_device
     from ..util.progress import ProgressBar
     from ..weights.find import find_weights
 
     with options.report_errors("Cannot measure the perplexity", as_json=as_json):
         device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
-        find_files(text)  # raises an error if there are none
-        found = find_weights(weights)
-        sentences = options.count_words(read_text(found, text, tokenized, lang, column), quiet)
-        head, words = load_head(found)
-        model = found.load()
+        source = find_weights(weights)
+        sentences = options.count_words(read_text(source, text, tokenized, lang, column), quiet)
+        head, words = load_head(source)
+        model = source.load()
         block = EncodedSentences(sentences, words, None, model.char_cnn.to_ids)
         if not len(block.lengths):
             raise ValueError(f"There are no words in the text '{text}'.")
@@ -57,7 +55,7 @@ def perplexity_cli(
             model, head = model.to(device), head.to(device)
             result = evaluate(model, head, block, on_batch=progress.update)
     data = {
-        "weights": found.where,
+        "weights": source.where,
         "text": str(text),
         "forward": result.forward,
         "backward": result.backward,

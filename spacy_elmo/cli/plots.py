@@ -53,9 +53,9 @@ def plot_mix_cli(
         nlp = spacy.load(pipeline)
         if nlp.path is not None:
             warn_of_path(pipeline, nlp.path)
-        found = mixes(nlp)
-        draw_mixes(found, title=f"Mixes of “{Path(pipeline).name}”", output=output)
-    if left_out := [mix.component for mix in found if not mix.is_trained and not as_json]:
+        all_mixes = mixes(nlp)
+        draw_mixes(all_mixes, title=f"Mixes of “{Path(pipeline).name}”", output=output)
+    if left_out := [mix.component for mix in all_mixes if not mix.is_trained and not as_json]:
         msg.info(f"Left out, because nothing has trained it: the mix of {', '.join(left_out)}")
-    data = {"output": str(output), "mixes": [mix._asdict() for mix in found]}
+    data = {"output": str(output), "mixes": [mix._asdict() for mix in all_mixes]}
     options.print_result("Drew the mixes", data, as_json)

@@ -29,22 +29,22 @@ def predict_cli(
     from .find_blanks import find_blanks, print_filled
 
     with options.report_errors("Cannot predict", as_json=as_json):
-        found = find_weights(weights)
-        blanks = find_blanks(blank_pipeline(found, lang), text)
+        weights_found = find_weights(weights)
+        blanks = find_blanks(blank_pipeline(weights_found, lang), text)
         if not blanks:
             raise ValueError(
                 f"The text {text!r} has no blank: write ___ (three underscores, set off by spaces "
                 f"or punctuation) for each word to predict."
             )
-        lm = LanguageModel.load(found)
+        lm = LanguageModel.load(weights_found)
         data: list[dict[str, Any]] = []
         for blank in blanks:
             filled = lm.fill(blank.words, blank.place, top)
             if not as_json:
                 print_filled(blank, filled)
             guesses = {
-                way: [{"word": word, "p": p} for word, p in found]
-                for way, found in filled._asdict().items()
+                model: [{"word": word, "p": p} for word, p in words]
+                for model, words in filled._asdict().items()
             }
             data.append({"left": blank.left, "right": blank.right, **guesses})
     if as_json:

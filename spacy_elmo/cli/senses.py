@@ -44,25 +44,25 @@ def senses_cli(
 
     with options.report_errors(f"Cannot find the senses of '{word}'", as_json=as_json):
         check_output(output)
-        found = find_senses(
+        senses = find_senses(
             word, corpus, weights=weights, lang=lang, tokenized=tokenized, column=column,
             most_contexts=most_contexts, n_senses=n_senses,
             quiet=quiet,
         )  # fmt: skip
         if output is not None:
-            draw_senses(found, output=output)
+            draw_senses(senses, output=output)
     if as_json:
         written = {} if output is None else {"output": str(output)}
-        options.print_json(written | found.to_json())
+        options.print_json(written | senses.to_json())
         return
-    for number, group in enumerate(found.groups, 1):
+    for number, group in enumerate(senses.groups, 1):
         msg.divider(f"sense {number}: {len(group.contexts)} contexts")
         print(", ".join(group.keywords))
         for context in group.contexts[:top]:
             print("  {}[{}]{}".format(*context.text))
-    if len(found.groups) == 1 and n_senses is None:
-        msg.info(f"One group, because {found.why_one}. --senses 2 divides these contexts anyway.")
-    if not found.complete:
+    if len(senses.groups) == 1 and n_senses is None:
+        msg.info(f"One group, because {senses.why_one}. --senses 2 divides these contexts anyway.")
+    if not senses.complete:
         msg.info(f"These are a sample of {most_contexts} contexts; --max-contexts groups more.")
     if output is not None and not quiet:
         msg.good("Drew the contexts", str(output))

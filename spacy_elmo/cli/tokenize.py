@@ -42,10 +42,10 @@ def tokenize_cli(
         files = find_files(texts)
         known = {META, *(shard.name for shard in out.glob("shard-*.txt.gz"))}
         path = output_directory(out, force, known)
-        found = tokenize_files(blank(lang, tokenizer), files, n_process, column)
-        sentences = options.count_words(found, quiet)
+        sentences = tokenize_files(blank(lang, tokenizer), files, n_process, column)
         with atomic_directory(path) as directory:
-            n_sentences, n_words = write_shards(sentences, directory)
+            counted = options.count_words(sentences, quiet)
+            n_sentences, n_words = write_shards(counted, directory)
             if not n_words:
                 names = ", ".join(map(repr, map(str, texts)))
                 raise ValueError(f"There are no words in {names}. Give a text that has some.")

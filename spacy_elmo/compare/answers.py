@@ -31,40 +31,40 @@ def find_answers(score: str, example: Example) -> Answers | None:
     """
     kind, _, measure = score.rpartition("_")
     if kind in ATTRIBUTES and measure == "acc":
-        gold, found = find_values(example, ATTRIBUTES[kind])
+        gold, predicted = find_values(example, ATTRIBUTES[kind])
     elif kind == "dep" and measure in ("uas", "las"):
-        gold, found = find_arcs(example, measure == "las")
+        gold, predicted = find_arcs(example, measure == "las")
     elif (kind in ("ents", "sents") or kind.startswith("spans_")) and measure in ("p", "r", "f"):
-        gold, found = find_spans(example, kind)
+        gold, predicted = find_spans(example, kind)
     elif score == "cats":
-        gold, found = find_classes(example)
+        gold, predicted = find_classes(example)
     else:
         return None
-    return {place: (gold.get(place), found.get(place)) for place in {**gold, **found}}
+    return {place: (gold.get(place), predicted.get(place)) for place in {**gold, **predicted}}
 
 
 def count(answers: Answers) -> tuple[int, int, int]:
     """Count true positives, false positives and false negatives."""
-    right = sum(gold == found for gold, found in answers.values())
-    predicted = sum(found is not None for _, found in answers.values())
-    return right, predicted - right, sum(gold is not None for gold, _ in answers.values()) - right
+    right = sum(gold == predicted for gold, predicted in answers.values())
+    n_predicted = sum(predicted is not None for _, predicted in answers.values())
+    return right, n_predicted - right, sum(gold is not None for gold, _ in answers.values()) - right
 
 
 def find_values(example: Example, attribute: str) -> tuple[dict[Place, str], dict[Place, str]]:
     """The right and the predicted values of an attribute, where the reference has one."""
-    gold, found, places = dict[Place, str](), dict[Place, str](), alignment(example)
+    gold, predicted, places = dict[Place, str](), dict[Place, str](), alignment(example)
     for token in example.reference:
         if token.has_morph() if attribute == "morph" else getattr(token, attribute):
             gold[token.i, token.i + 1] = str(getattr(token, attribute))
     for j, i in places.items():
         if (i, i + 1) in gold:
-            found[i, i + 1] = str(getattr(example.predicted[j], attribute))
-    return gold, found
+            predicted[i, i + 1] = str(getattr(example.predicted[j], attribute))
+    return gold, predicted
 
 
 def find_arcs(example: Example, is_labelled: bool) -> tuple[dict[Place, Any], dict[Place, Any]]:
     """The right and the predicted heads, with the labels of the arcs; without punctuation."""
-    gold, found, places = dict[Place, Any](), dict[Place, Any](), alignment(example)
+    gold, predicted, places = dict[Place, Any](), dict[Place, Any](), alignment(example)
     for token in example.reference:
         if token.dep and token.dep_.lower() not in IGNORED:
             gold[token.i, token.i + 1] = token.head.i, token.dep_.lower() * is_labelled
@@ -72,8 +72,8 @@ def find_arcs(example: Example, is_labelled: bool) -> tuple[dict[Place, Any], di
         i, label = places.get(token.i, -1 - token.i), token.dep_.lower()
         is_missing = i >= 0 and not example.reference[i].dep
         if not (token.is_space or is_missing or label in IGNORED):
-            found[i, i + 1] = places.get(token.head.i), label * is_labelled
-    return gold, found
+            predicted[i, i + 1] = places.get(token.head.i), label * is_labelled
+    return gold, predicted
 
 
 def find_spans(example: Example, kind: str) -> tuple[dict[Place, str], dict[Place, str]]:

@@ -132,7 +132,7 @@ def checksum(config: Config, data: Iterable[Path], weights: str | None) -> str:
     """A checksum of all that a training depends on: the config, the data, the biLM's weights."""
     files = [file for path in data for file in (path, *sorted(path.rglob("*"))) if file.is_file()]
     files += find_weights(weights).files() if weights is not None else []
-    found = sha256(config.to_str().encode())
+    digest = sha256(config.to_str().encode())
     for file in files:
-        found.update(file.read_bytes())
-    return found.hexdigest()
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

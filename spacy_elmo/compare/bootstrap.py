@@ -33,10 +33,10 @@ def resample(
     n = len(examples)
     draws = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=DRAWS)
     answers = [find_answers(name, example) for example in examples]
-    counts = [count(each) for each in answers if each is not None]
+    counts = [count(answer) for answer in answers if answer is not None]
     if len(counts) < n:
         lists = ([examples[i] for i in np.repeat(range(n), row)] for row in draws[:SLOW_DRAWS])
-        return np.array([score(each) or 0.0 for each in lists])
+        return np.array([score(drawn) or 0.0 for drawn in lists])
     right, false, missed = (draws @ np.array(counts, dtype=float)).T
     kind = name[-2:]  # spaCy computes an accuracy as an F1 score too
     denominator = right + false * (kind != "_r") + missed * (kind != "_p")

@@ -56,7 +56,7 @@ def compare(plain: Results, elmo: Results) -> dict[str, Any]:
         "scores": scores,
         "costs": {c: by_arm(of(r[c] for r in rs) for rs in both) for c, of in COSTS.items()},
         "examples": find_examples(plain, elmo, names),
-        "verdict": give_verdict({name: each["interval"] for name, each in scores.items()}),
+        "verdict": give_verdict({name: score["interval"] for name, score in scores.items()}),
     }
 
 
@@ -86,17 +86,17 @@ def find_examples(plain: Results, elmo: Results, names: Sequence[str]) -> dict[s
     nlp = spacy.load(plain[0][0].folder / MODEL)
     arms = [[read_predicted(training, nlp) for training, _ in each] for each in (plain, elmo)]
     docs = [example.reference for example in arms[0][0]]
-    found: dict[str, Any] = {}
+    examples: dict[str, Any] = {}
     for name in filter(EXAMPLES.get, names):
         of = "cats" if name == "cats_score" else name
         plain_, elmo_ = (
             [[find_answers(of, e) or {} for e in each] for each in arm] for arm in arms
         )
-        found[EXAMPLES[name]] = {
+        examples[EXAMPLES[name]] = {
             "mended": summary(find_errors(plain_, elmo_, docs)),
             "broken": summary(find_errors(elmo_, plain_, docs)),
         }
-    return found
+    return examples
 
 
 def summary(errors: list[Error]) -> dict[str, Any]:

@@ -76,10 +76,10 @@ def measure(folder: Path, config: Config) -> dict[str, Any]:
     for example, doc in zip(examples, docs, strict=True):
         example.predicted = doc
     DocBin(docs=docs).to_disk(folder / PREDICTED)
-    found = Scorer(nlp).score(examples)
+    measured = Scorer(nlp).score(examples)
     weights = config.interpolate()["training"]["score_weights"]
     names = [n for n, weight in weights.items() if weight is not None]
-    scores = {n: found[n] for n in names if isinstance(found.get(n), (int, float))}
+    scores = {n: measured[n] for n in names if isinstance(measured.get(n), (int, float))}
     files = [file for file in (folder / MODEL).rglob("*") if file.is_file()]
     return {
         "scores": scores,
@@ -112,4 +112,4 @@ def read_predicted(training: Training, nlp: Language) -> list[Example]:
     """
     examples = read_examples(nlp, training.config)
     docs = DocBin().from_disk(training.folder / PREDICTED).get_docs(nlp.vocab)
-    return [Example(doc, each.reference) for doc, each in zip(docs, examples, strict=True)]
+    return [Example(doc, eg.reference) for doc, eg in zip(docs, examples, strict=True)]

@@ -90,19 +90,19 @@ class LazyBiLM(nn.Module):
         self._loading = RLock()
 
     @cached_property
-    def _found(self) -> Weights:
+    def _weights(self) -> Weights:
         """The weights that the setting names, until they are loaded."""
         return find_weights(self.settings.weights)
 
     @cached_property
     def config(self) -> BiLMConfig:
         """The biLM's shape; no tensor is read for it."""
-        return self._fitting(self._found.config())
+        return self._fitting(self._weights.config())
 
     @cached_property
     def card(self) -> Card:
         """The name, language, licence and sources of the weights."""
-        return self._found.card()
+        return self._weights.card()
 
     @cached_property
     def tokens_at_once(self) -> int:
@@ -126,9 +126,9 @@ class LazyBiLM(nn.Module):
         if self._model is None:
             with self._loading, threads_for(0), torch.inference_mode(False):
                 if self._model is None:  # no other thread has loaded it meanwhile
-                    found = self._found
-                    self.use_weights(found.load(), found.card(), found.statistics())
-                    del self._found  # which may have the file of a saved component in memory
+                    weights = self._weights
+                    self.use_weights(weights.load(), weights.card(), weights.statistics())
+                    del self._weights  # it may have the file of a saved component in memory
         assert self._model is not None
         return self._model
 
@@ -197,12 +197,6 @@ class LazyBiLM(nn.Module):
         `forward` sets the mode, by whether gradients are enabled."""
         return self
 
-    def clear_caches(self) -> None:
-        """Drop what was computed from the weights; PyTorch's version counters do not show that an
-        optimizer has changed them."""
-        self.model.clear_caches()
-        self.cache.clear()
-
     # Copies and serialization
 
     def unloaded_copy(self) -> LazyBiLM:
@@ -267,10 +261,6 @@ class BiLMShim(PyTorchShim):
     def bilm(self) -> LazyBiLM:
         return self._model
 
-    @property
-    def device(self) -> torch.device:
-        return self.bilm.device
-
     def reset(self) -> None:
         """Let a trained biLM be loaded again, unless it came with a saved component."""
         if self.bilm.has_learned and not self.bilm.is_saved:
@@ -300,7 +290,7 @@ class BiLMShim(PyTorchShim):
                 with threads_for(work, self.bilm.settings.threads), without_tf32(self.device):
                     torch.autograd.backward(outputs, gradients)
 
-        return [each.detach() for each in layers], backprop
+        return [y.detach() for y in layers], backprop
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Update the parameters, at ``learn_rate_factor`` times the learning rate.
@@ -326,7 +316,9 @@ class BiLMShim(PyTorchShim):
                 UserWarning,
                 stacklevel=2,
             )
-        self.bilm.clear_caches()
+        # PyTorch's version counters do not show that an optimizer has changed the weights.
+        self.bilm.model.clear_caches()
+        self.bilm.cache.clear()
 
     def to_device(self, device_type: str, device_id: int) -> None:
         self.bilm.device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")

@@ -129,11 +129,6 @@ class Elmo(Tok2Vec):
         self._tensor_owner = self.name  # the last component so far that writes doc.tensor
         self._listener_conflict = ""
 
-    @property
-    def tok2vec_listeners(self) -> list[Tok2VecListener]:
-        """spaCy's listeners, which read ``doc.tensor``, and so share the component's mix."""
-        return [listener for listener in self.listeners if isinstance(listener, Tok2VecListener)]
-
     def find_listeners(self, component: Any) -> None:
         """Link the listeners in another component's model that name this component.
 
@@ -159,9 +154,9 @@ class Elmo(Tok2Vec):
                     f"spacy-elmo.ElmoListener.v1, or call nlp.replace_listeners before "
                     f"'{self._tensor_owner}' is added."
                 )
-        for own in model_nodes(component, ElmoListener):
-            if own.upstream == self.name:
-                self._link(own, name)
+        for elmo_listener in model_nodes(component, ElmoListener):
+            if elmo_listener.upstream == self.name:
+                self._link(elmo_listener, name)
                 if isinstance(component, (EntityLinker, EntityLinker_v1)):
                     self._warn_of_conflict(
                         f"The component '{name}' listens by spacy-elmo.ElmoListener.v1, but it "
@@ -176,16 +171,12 @@ class Elmo(Tok2Vec):
         warnings.warn(message, stacklevel=3)
 
     def _link(self, listener: Any, component: str, overwrite: bool = False) -> None:
-        """Link a listener; an `ElmoListener` learns the shape of the layers from the config of the
-        weights."""
         source = self._source(listener)
         self.add_listener(listener, component)
         stamp_source(listener, source, overwrite)
         if isinstance(listener, ElmoListener):
             listener.link(self.key, component, source)
             self._needs_layers = True
-            with contextlib.suppress(ValueError):
-                listener.set_shape(self.bilm.config.depth, self.bilm.config.width)
 
     def remove_listener(self, listener: Any, component_name: str) -> bool:
         """Unlink a listener; spaCy calls this while it iterates over the component's list."""
@@ -248,10 +239,10 @@ class Elmo(Tok2Vec):
         outputs: list[DocOutput] = []
         for parts in chunks(self.bilm.split(docs, n_tokens), n_tokens, n_tokens):
             layers: list[Any] = self.model.get_ref("bilm").predict(parts)
-            for part, own, vectors in zip(parts, layers, self.mix.predict(layers), strict=True):
+            for part, x, vectors in zip(parts, layers, self.mix.predict(layers), strict=True):
                 if part.start == 0:
                     outputs.append(self._allocate(part))
-                outputs[-1].fill(part, own, vectors)
+                outputs[-1].fill(part, x, vectors)
         return outputs
 
     def _allocate(self, part: DocPart) -> DocOutput:
@@ -345,13 +336,14 @@ class Elmo(Tok2Vec):
         self._check_listeners(Model)
         for listener in self.listeners:
             stamp_source(listener, self._source(listener))
+        tok2vec_listeners = [node for node in self.listeners if isinstance(node, Tok2VecListener)]
         is_frozen = self.bilm.settings.frozen
         self.batch = Batch(layers, None if is_frozen else backprop, losses, self.name)
-        for i, (doc, own) in enumerate(zip(docs, layers, strict=True)):
-            output = DocOutput(token_ends(doc), layers=own, bilm=ref(self.bilm))
+        for i, (doc, x) in enumerate(zip(docs, layers, strict=True)):
+            output = DocOutput(token_ends(doc), layers=x, bilm=ref(self.bilm))
             output.batch = ref(self.batch), i
             remember(doc, self.key, output)
-        self.batch.send(docs, self.tok2vec_listeners, self.mix)
+        self.batch.send(docs, tok2vec_listeners, self.mix)
         if sgd:
             self.finish_update(sgd)
         return losses
@@ -404,7 +396,7 @@ class Elmo(Tok2Vec):
             for name, pipe in nlp.pipeline:
                 check_linker(pipe, name)
             known = nlp.meta.get("sources") or []
-            new = [each for each in self.bilm.card.meta.get("sources", []) if each not in known]
+            new = [it for it in self.bilm.card.meta.get("sources", []) if it not in known]
             nlp.meta["sources"] = [*known, *new]
             nlp.meta["license"] = nlp.meta["license"] or self.bilm.card.meta.get("license", "")
         self.model.initialize()  # without a sample, whose Docs may lack sentence boundaries

@@ -47,12 +47,13 @@ def replace_listener(copied: Model, listener: Model, component: Any) -> Model:
     Raises:
         ValueError: the listener has learned from another biLM.
     """
-    name = next(name for name, each in component.listener_map.items() if listener in each)
+    name = next(name for name, nodes in component.listener_map.items() if listener in nodes)
     _ = component.bilm.model  # loads the biLM, which `check_listener` compares
     component.check_listener(listener, name)
     bilm, mix = copied.layers  # thinc does not copy references
-    own = listener.layers[0].copy() if isinstance(listener, ElmoListener) else mix
-    return elmo_model(bilm, own)
+    if isinstance(listener, ElmoListener):
+        mix = listener.layers[0].copy()
+    return elmo_model(bilm, mix)
 
 
 def replace_config(name: str, config: dict[str, Any], tok2vec: dict[str, Any]) -> dict[str, Any]:
@@ -99,5 +100,5 @@ def _mix_config(listener: dict[str, Any], config: dict[str, Any]) -> Any:
     """The block of an ElmoListener's mix; for spaCy's listeners, of the component's mix."""
     if listener["@architectures"] != LISTENER:
         return config.get("mix")
-    own = {n: v for n, v in listener.items() if n not in ("@architectures", "upstream", "mix_l2")}
-    return {"@architectures": MIX, "l2": listener["mix_l2"], **own}
+    same = {n: v for n, v in listener.items() if n not in ("@architectures", "upstream", "mix_l2")}
+    return {"@architectures": MIX, "l2": listener["mix_l2"], **same}

@@ -57,25 +57,25 @@ class LayerCache:
         Args:
             sentences: lists of words.
             read: computes the layers of sentences.
-            version: of the weights, and of how they compute. Layers of other versions are missing.
+            version: identifies the weights and how they compute; other versions are missing.
 
         Returns:
             Layers ``(L + 1, n_words, 2P)`` for each sentence, which must not be written to.
         """
         keys = [_key(words, version) for words in sentences]
-        found: list[Any] = [self._entries.get(key) for key in keys]
-        missing = [i for i, layers in enumerate(found) if layers is None]
-        self.hits += len(found) - len(missing)
+        results: list[Any] = [self._entries.get(key) for key in keys]
+        missing = [i for i, layers in enumerate(results) if layers is None]
+        self.hits += len(results) - len(missing)
         for i, layers in zip(missing, read([sentences[i] for i in missing]), strict=True):
-            found[i], size = layers, layers.nbytes + BYTES_PER_ENTRY
+            results[i], size = layers, layers.nbytes + BYTES_PER_ENTRY
             with self._lock:
                 if keys[i] not in self._entries and self._bytes + size <= self.limit:
                     self._entries[keys[i]] = layers.detach().clone()
                     self._bytes += size
-        self._predicted += sum(layers.nbytes for layers in found)
+        self._predicted += sum(layers.nbytes for layers in results)
         if self._predicted > PREDICTED * self.limit:
             self.clear()
-        return found
+        return results
 
 
 def _key(words: Sequence[str], version: Hashable) -> bytes:

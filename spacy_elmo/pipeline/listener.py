@@ -4,6 +4,7 @@ layers that an elmo component has computed."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -43,16 +44,21 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         self._sample_key, self._infers_shapes = uuid4().hex, False
 
     def link(self, key: str, component: str, source: SourceStamp) -> None:
-        """Let it read the outputs of the elmo component with this key."""
+        """Let it read the outputs of an elmo component, whose layers have the shape that the config
+        of the weights says.
+
+        Args:
+            key: the elmo component's key.
+            component: name of the component whose model this listener is in.
+            source: the elmo component's biLM.
+        """
         self.keys.add(key)
         self.component, self.source = component, source
         self._infers_shapes = False  # spaCy links again when all components are initialized
-
-    def set_shape(self, depth: int, width: int) -> None:
-        """Set the shape of the layers, unless the mix has weights already."""
-        self.depth = depth
-        if not self.layers[0].has_param("w"):
-            self.set_dim("nO", width)
+        with suppress(ValueError):  # weights that cannot be read are reported when they are needed
+            self.depth = source.bilm.config.depth
+            if not self.layers[0].has_param("w"):
+                self.set_dim("nO", source.bilm.config.width)
 
     def set_dim(self, name: str, value: int, *, force: bool = False) -> None:
         """Set a dimension as thinc does; the width can change until the mix has weights."""
@@ -114,7 +120,7 @@ def forward(
         layers = [output.layers for output in outputs]
         for source in sources if is_train else ():
             source.bilm.cache.begin()  # the elmo component is frozen here, and annotates
-    Y, backprop_mix = mix([model.ops.asarray3f(each) for each in layers], is_train)
+    Y, backprop_mix = mix([model.ops.asarray3f(x) for x in layers], is_train)
 
     def backprop(dY: list[Floats2d]) -> list[Doc]:
         d_layers = backprop_mix(dY, batch is not None and batch.trains_bilm)

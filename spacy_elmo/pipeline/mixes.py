@@ -44,7 +44,7 @@ def mixes(nlp: Language) -> list[Mix]:
     Returns:
         One `Mix` for each; a mix has no weights before `initialize`, and is left out.
     """
-    found = []
+    result: list[Mix] = []
     for component, pipe in nlp.components:
         nodes = [n for n in model_nodes(pipe, Model) if n.name == NAME]
         names = [name_in(pipe.model, node) for node in nodes]  # type: ignore[attr-defined]
@@ -53,8 +53,8 @@ def mixes(nlp: Language) -> list[Mix]:
                 gamma: Any = node.get_param("gamma")
                 shown = f"{name} {index}" if names.count(name) > 1 else name
                 weights = tuple(layer_weights(node).tolist())
-                found.append(Mix(component, shown, weights, float(gamma[0]), is_trained(node)))
-    return found
+                result.append(Mix(component, shown, weights, float(gamma[0]), is_trained(node)))
+    return result
 
 
 def is_trained(mix: Model) -> bool:

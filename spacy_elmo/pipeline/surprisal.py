@@ -92,14 +92,14 @@ class ElmoSurprisal(Pipe):
         Raises:
             ValueError: see `language_model`.
         """
-        found = [(doc, tokens) for doc in docs for tokens in sentence_bounds(doc).tokens]
-        if not found:  # this needs no weights
+        sentences = [(doc, tokens) for doc in docs for tokens in sentence_bounds(doc).tokens]
+        if not sentences:  # this needs no weights
             return
         if "language_model" not in vars(self):
-            warn_of_weights(self.language_model.card, self.weights, found[0][0].vocab.lang)
-        words = [[doc[i].text for i in tokens] for doc, tokens in found]
+            warn_of_weights(self.language_model.card, self.weights, sentences[0][0].vocab.lang)
+        words = [[doc[i].text for i in tokens] for doc, tokens in sentences]
         surprisals = self.language_model.surprisals(words)
-        for (doc, tokens), surprisal in zip(found, surprisals, strict=True):
+        for (doc, tokens), surprisal in zip(sentences, surprisals, strict=True):
             bits = getattr(surprisal, self.direction).tolist()
             for i, value, known in zip(tokens, bits, surprisal.known, strict=True):
                 doc[i]._.surprisal = value if known else None
@@ -135,11 +135,11 @@ class ElmoSurprisal(Pipe):
         """
         what = f"the component '{self.name}' from"
         with reading(what, "bytes"), TemporaryDirectory() as directory:
-            found = srsly.msgpack_loads(data)
-            if not isinstance(found, dict) or {*map(type, found)} - {str}:
+            files = srsly.msgpack_loads(data)
+            if not isinstance(files, dict) or {*map(type, files)} - {str}:
                 raise ValueError("expected files by name")
-            members(found, **dict.fromkeys(found, bytes))
-            for name, content in found.items():
+            members(files, **dict.fromkeys(files, bytes))
+            for name, content in files.items():
                 Path(directory, Path(name).name).write_bytes(content)
             if "model" not in exclude:
                 self.language_model = _load(Path(directory), self._device)

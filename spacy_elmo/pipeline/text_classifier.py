@@ -11,7 +11,6 @@ from thinc.layers.sparselinear import SparseLinear_v2
 from thinc.types import Floats2d
 
 from ..weights.statistics import MIN_FREQUENCY
-from .listener import ElmoListener
 from .source_stamp import SourceStamp
 
 LENGTH = 15.0  # norm of both parts of the features; with it Adam's usual rate, 0.001, is right
@@ -99,7 +98,7 @@ def init(model: Any, X: list[Doc] | None = None, Y: Any = None) -> None:
         layer.set_dim("nO", model.get_dim("nO"))
     words.layers[0].initialize()
     means.initialize(X=X)
-    sources = [node.source for node in means.walk() if isinstance(node, ElmoListener)]
+    sources = (getattr(node, "source", None) for node in means.walk())
     bilms = [source.bilm for source in sources if isinstance(source, SourceStamp)]
     if X and (bilms or "frequencies" not in model.attrs):
         model.attrs["frequencies"] = word_frequencies(bilms)

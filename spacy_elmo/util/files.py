@@ -109,8 +109,8 @@ def members(data: Any, **kinds: type) -> list[Any]:
     if not isinstance(data, dict):
         raise ValueError(f"expected an object, found {type(data).__name__}")
     for name, kind in kinds.items():
-        if not isinstance(found := data.get(name), kind):
-            raise ValueError(f"{name} is of the type {type(found).__name__}, not {kind.__name__}")
+        if not isinstance(value := data.get(name), kind):
+            raise ValueError(f"{name} is of the type {type(value).__name__}, not {kind.__name__}")
     return [data[name] for name in kinds]
 
 
@@ -212,8 +212,8 @@ def _replacing(path: Path) -> Iterator[Path]:
             if error.errno in DISK_ERRORS and not error.filename:
                 error.filename = str(path)
             raise
-        for each in filter(Path.is_file, (new, *new.rglob("*"))):
-            with open(each, "rb+" if os.name == "nt" else "rb") as file:
+        for written in filter(Path.is_file, (new, *new.rglob("*"))):
+            with open(written, "rb+" if os.name == "nt" else "rb") as file:
                 os.fsync(file.fileno())
         with locked(path.parent), ExitStack() as undo:
             if path.is_dir():

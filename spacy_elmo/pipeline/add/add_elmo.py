@@ -56,8 +56,9 @@ def add_elmo(
     free = {n: old["components"][n] for n in old["nlp"]["pipeline"] if n not in stay}
     models = {n: c["model"] for n, c in free.items() if c["factory"] in recipes.CLASSIFIERS}
     classifiers = [n for n, m in models.items() if kind_of(m).startswith("spacy.TextCat")]
-    own = old["components"].get(find_elmo(old)) or make_elmo()
-    if light or not (classifiers and find_weights(weights or own["model"]["weights"]).statistics()):
+    elmo = old["components"].get(find_elmo(old)) or make_elmo()
+    weights_used = weights or elmo["model"]["weights"]
+    if light or not (classifiers and find_weights(weights_used).statistics()):
         classifiers = []
     places = [*blocks.find_places(old, free, classifiers)]
     if not places and not blocks.ELMO & blocks.kinds_of(free):
@@ -78,7 +79,7 @@ def add_elmo(
         remove_unused_tok2vec(new, old, [*shared, *(path for path, _ in places)], note)
         average_parameters(new, note)
     new = fill(new)
-    new["components"].update({n: each for n, each in sourced.items() if n in new["components"]})
+    new["components"].update({n: c for n, c in sourced.items() if n in new["components"]})
     return new
 
 

@@ -75,8 +75,8 @@ def find_places(config: Block, names: Iterable[str], whole: Collection[str]) -> 
     components = config["components"]
     for name in (n for n in names if components[n]["factory"] not in MAKERS):
         model, root = {"model": components[name].get("model")}, ("components", name)
-        every = find_token_vectors(model, root)
-        for path, block in [((*root, "model"), model["model"])] if name in whole else every:
+        parts = find_token_vectors(model, root)
+        for path, block in [((*root, "model"), model["model"])] if name in whole else parts:
             source = path
             if kind_of(block) == SPACYS_LISTENER:
                 [upstream] = upstreams(config, name, block)
@@ -110,14 +110,14 @@ def upstreams(config: Block, component: str, block: Block) -> list[str]:
 
 def listened_to(config: Block) -> set[str]:
     """Names of the components to which spaCy's listeners in a config listen."""
-    every = ((name, config["components"][name]) for name in config["nlp"]["pipeline"])
-    return {upstream for name, each in every for upstream in upstreams(config, name, each)}
+    components = ((name, config["components"][name]) for name in config["nlp"]["pipeline"])
+    return {up for name, component in components for up in upstreams(config, name, component)}
 
 
 def has_elmo(config: Block, component: str, block: Block) -> bool:
     """Return whether a block contains ELMo, or a listener to a component that contains it."""
     heard = (config["components"].get(up, {}) for up in upstreams(config, component, block))
-    return any(ELMO & kinds_of(each) for each in (block, *heard))
+    return any(ELMO & kinds_of(part) for part in (block, *heard))
 
 
 def find_elmo(config: Block) -> str | None:

@@ -72,8 +72,8 @@ def make_own_mix(factory: str, elmo: str, tok2vec: Block) -> Block:
         elmo: name of the elmo component.
         tok2vec: block of the listener.
     """
-    own = listener(factory, elmo)
-    return {"@architectures": "spacy-elmo.Tok2Vec.v1", "embed": tok2vec, "elmo": own}
+    mix = listener(factory, elmo)
+    return {"@architectures": "spacy-elmo.Tok2Vec.v1", "embed": tok2vec, "elmo": mix}
 
 
 def embed_and_encode(tok2vec: Block) -> Block:
