@@ -30,7 +30,7 @@ from spacy.util import filter_spans
 from spacy.vocab import Vocab
 from text_facts import STUCK_DASH
 
-from spacy_elmo.util.files import reading
+from spacy_elmo.util.files import naming_errors
 
 MakeDoc = Callable[[Language], Doc]
 
@@ -156,13 +156,13 @@ def read_rows(kind: str, path: Path) -> list[MakeDoc]:
         known = ", ".join(name for each, name in FORMATS if each == kind)
         raise ValueError(f"{path}: unknown format for {kind}; known are {known}.")
     read, make = FORMATS[kind, suffix]
-    with reading("the annotated texts", path), open_text(path) as file:
+    with naming_errors("the annotated texts", path), open_text(path) as file:
         return [partial(make_doc, make, path, row) for row in read(file)]
 
 
 def make_doc(make: Callable[..., Doc], path: Path, row: Any, nlp: Language) -> Doc:
     """A Doc of a row; an error names the file that the row is from."""
-    with reading("the annotated texts", path):
+    with naming_errors("the annotated texts", path):
         return make(row, nlp)
 
 

@@ -37,7 +37,7 @@ from spacy_elmo.cli.options import report_errors
 from spacy_elmo.text import readers
 from spacy_elmo.text.readers import split_text
 from spacy_elmo.text.tables import paragraphs_in
-from spacy_elmo.util.files import reading
+from spacy_elmo.util.files import naming_errors
 
 SAMPLE = 5_000  # paragraphs whose facts are read
 HELD_OUT = 50  # of so many paragraphs of a user's own texts, one is held out
@@ -206,7 +206,7 @@ def read_sentences(kind: str, path: Path) -> list[MakeDoc]:
     """The labelled sentences of a file."""
     if ".conllu" not in path.suffixes:
         return read_rows(kind, path)
-    with reading("the treebank", path), open_text(path) as file:
+    with naming_errors("the treebank", path), open_text(path) as file:
         return [partial(make_doc, make_parsed, path, tree) for tree in read_trees(file, 1)]
 
 

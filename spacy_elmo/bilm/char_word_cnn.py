@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..util.files import reading
+from ..util.files import naming_errors
 from .char_cnn import CharCNN
 from .characters import BOS, EOS, CharacterIds
 from .config import BiLMConfig
@@ -128,5 +128,5 @@ def unpack_words(packed: torch.Tensor) -> list[str]:
         ValueError: they are damaged.
     """
     parts = packed.cpu().numpy().tobytes().split(END_OF_ENTRY)[:-1]
-    with reading("the words of", "the dictionaries"):
+    with naming_errors("the words of", "the dictionaries"):
         return [part.decode("utf-8", "surrogatepass") for part in parts]

@@ -60,12 +60,12 @@ def load_config(ctx: typer.Context, path: Path, code: Path | None) -> Config:
     Raises:
         ValueError: the config cannot be read.
     """
-    from ..util.files import reading
+    from ..util.files import naming_errors
 
     import_code(code)
     overrides = parse_config_overrides(ctx.args)
     path = path / "config.cfg" if path.is_dir() else path
-    with reading("the config", str(path)):  # which may be a pipe
+    with naming_errors("the config", str(path)):  # which may be a pipe
         return util.load_config(path, overrides)
 
 

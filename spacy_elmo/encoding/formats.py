@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..util.files import atomic_file, reading
+from ..util.files import atomic_file, naming_errors
 from ..util.optional_imports import import_extra, require_extra
 from .encoded_rows import EncodedRows
 
@@ -123,7 +123,7 @@ def read_part(path: Path, *columns: str) -> Any:
     Raises:
         ValueError: the file is damaged.
     """
-    with reading("the part, which can be removed to encode it again,", path):
+    with naming_errors("the part, which can be removed to encode it again,", path):
         table = import_parquet(path).read_table(path, columns=list(dict.fromkeys(columns)))
         return [table[name].combine_chunks() for name in columns]
 

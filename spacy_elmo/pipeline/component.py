@@ -436,7 +436,7 @@ class Elmo(Tok2Vec):
         """Load a model inside a ``with`` block, and raise a ValueError if it is damaged. thinc does
         not notice missing parts: it keeps those that are there."""
         others = TypeError, IndexError, AttributeError  # thinc's errors for other data
-        with files.reading(f"the component '{self.name}' from", source, *others):
+        with files.naming_errors(f"the component '{self.name}' from", source, *others):
             bilm, mix = self.bilm, self.mix
             self.model.set_dim("nO", None, force=True)  # type: ignore[arg-type]  # compared below
             yield

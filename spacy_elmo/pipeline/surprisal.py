@@ -14,7 +14,7 @@ from spacy.util import minibatch
 from thinc.api import get_torch_default_device
 
 from ..text.segments import sentence_bounds
-from ..util.files import members, reading
+from ..util.files import members, naming_errors
 from .warn import warn_of_weights
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class ElmoSurprisal(Pipe):
             ValueError: a file is missing or damaged.
         """
         if "model" not in exclude:
-            with reading(f"the component '{self.name}' from", str(path)):
+            with naming_errors(f"the component '{self.name}' from", str(path)):
                 self.language_model = _load(Path(path), self._device)
         return self
 
@@ -134,7 +134,7 @@ class ElmoSurprisal(Pipe):
             ValueError: the bytes are damaged.
         """
         what = f"the component '{self.name}' from"
-        with reading(what, "bytes"), TemporaryDirectory() as directory:
+        with naming_errors(what, "bytes"), TemporaryDirectory() as directory:
             files = srsly.msgpack_loads(data)
             if not isinstance(files, dict) or {*map(type, files)} - {str}:
                 raise ValueError("expected files by name")

@@ -13,7 +13,7 @@ from torch import nn
 
 from ..bilm.model import BiLM
 from ..lm.softmax import LogUniformSampler, SoftmaxHead
-from ..util.files import members, reading
+from ..util.files import members, naming_errors
 from ..util.settings import Settings, at_least
 from ..weights.layout import Card
 from ..weights.tensors import check_tensors, open_tensors, write_tensors
@@ -160,7 +160,7 @@ def read_checkpoint(path: Path) -> tuple[Progress, PretrainConfig]:
     Raises:
         ValueError: there is no checkpoint, or it cannot be read.
     """
-    with reading("the checkpoint", path):
+    with naming_errors("the checkpoint", path):
         with safe_open(path, "pt") as file:
             facts = {key: json.loads(text) for key, text in (file.metadata() or {}).items()}
         data, config = members(facts, progress=dict, config=dict)

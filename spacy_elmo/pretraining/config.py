@@ -11,7 +11,7 @@ from confection import Config
 from spacy.util import load_config, registry
 
 from ..bilm.config import BiLMConfig
-from ..util.files import reading
+from ..util.files import naming_errors
 from ..util.settings import Settings, above_zero, at_least, below_one, in_range, one_of
 
 CONFIG = "pretrain.cfg"  # in the directory of a run
@@ -216,7 +216,7 @@ def read_config(path: Path, overrides: Mapping[str, Any] | None = None) -> Pretr
     Raises:
         ValueError: the file or a setting cannot be read, or a setting is unknown.
     """
-    with reading("the config", str(path)):  # it may be a pipe
+    with naming_errors("the config", str(path)):  # it may be a pipe
         data = Config(PretrainConfig().to_dict()).merge(load_config(path))
         data = Config().from_str(data.to_str(), overrides=dict(overrides or {}))
     return PretrainConfig.from_dict(data)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..util.files import reading, write_text
+from ..util.files import naming_errors, write_text
 from ..util.progress import ProgressBar
 
 LOG = "log.jsonl"
@@ -25,7 +25,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     path = path / LOG if path.is_dir() else path
     if not path.exists():
         return []
-    with reading("the log", path):
+    with naming_errors("the log", path):
         lines = path.read_text(encoding="utf-8").splitlines()
     entries = []
     for number, line in enumerate(lines, start=1):

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from ..text.shards import CorpusReader
-from ..util.files import members, reading
+from ..util.files import members, naming_errors
 from ..util.settings import shorten
 
 SAMPLE = 1000  # sentences, one of which must have vectors
@@ -41,12 +41,12 @@ class EncodedVectors:
                 f"The teacher's vectors are in '{path}', which is no .npy file. Write one: python "
                 f"-m spacy elmo encode CORPUS vectors.npy --tokenized"
             )
-        with reading("the teacher's vectors", path):
+        with naming_errors("the teacher's vectors", path):
             vectors = np.load(path, mmap_mode="r")
             if not isinstance(vectors, np.ndarray) or vectors.ndim < 2:
                 raise ValueError("it is no array with a vector of each word")
             tokens = f"{path.removesuffix('.npy')}.tokens.jsonl"
-            with reading("their words", tokens), open(tokens, encoding="utf-8") as lines:
+            with naming_errors("their words", tokens), open(tokens, encoding="utf-8") as lines:
                 rows = [_words(json.loads(line)) for line in lines]
             ends = list(accumulate(map(len, rows), initial=0))
             if len(vectors) != ends[-1]:

@@ -9,7 +9,7 @@ from glob import glob
 from pathlib import Path
 from typing import IO, Any
 
-from ..util.files import reading
+from ..util.files import naming_errors
 
 META = "meta.json"  # describes the shards beside it
 MAX_LINE = 10_000_000  # characters; spaCy itself refuses texts of more than a million
@@ -52,7 +52,7 @@ def read_lines(path: Path) -> Iterator[str]:
         ValueError: the file cannot be opened, is damaged or not UTF-8, or a line is longer than
             `MAX_LINE`.
     """
-    with reading("the UTF-8 text", path), open_text(path) as file:
+    with naming_errors("the UTF-8 text", path), open_text(path) as file:
         mark = "" if is_shard(path) else "\ufeff"  # a joined file has it on later lines, too
         for line in limited_lines(file):
             yield line.rstrip("\n").removeprefix(mark)

@@ -15,7 +15,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from ..util.files import reading
+from ..util.files import naming_errors
 from ..util.workers import map_in_processes
 from ..weights.native import Weights
 from .files import Paths, find_files, form
@@ -200,7 +200,7 @@ def docs_in(path: Path, vocab: Vocab) -> Iterator[Doc]:
         ValueError: the file cannot be read, or a Doc is damaged.
     """
     # For another file, spaCy raises any of these.
-    with reading("the DocBin", path, TypeError, AttributeError, IndexError):
+    with naming_errors("the DocBin", path, TypeError, AttributeError, IndexError):
         data = path.read_bytes()
         most = MAX_UNPACKED + MAX_PACKED_RATIO * len(data)
         unpacker, size = zlib.decompressobj(), 0

@@ -10,7 +10,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from ..util.files import reading
+from ..util.files import naming_errors
 from ..util.optional_imports import import_extra
 from ..util.settings import shorten
 from .files import FORMATS, MAX_LINE, UNREAD, form, limited_lines, open_text, read_lines
@@ -103,7 +103,7 @@ def _json_rows(path: Path, columns: Sequence[str]) -> Rows:
 def _csv_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -> Rows:
     csv.field_size_limit(MAX_LINE)
     with (
-        reading("the table", path),
+        naming_errors("the table", path),
         open_text(path, encoding="utf-8-sig", newline="") as file,  # line ends in texts stay
     ):
         reader = csv.reader(limited_lines(file), delimiter=delimiter, strict=True)
@@ -126,7 +126,7 @@ def _tsv_rows(path: Path, columns: Sequence[str]) -> Rows:
 def _parquet_rows(path: Path, columns: Sequence[str]) -> Rows:
     parquet = import_extra("pyarrow.parquet", "parquet", "Parquet needs pyarrow", str(path))
     numbers, chosen = count(1), list(dict.fromkeys(columns))
-    with reading("the table", path), parquet.ParquetFile(path) as file:
+    with naming_errors("the table", path), parquet.ParquetFile(path) as file:
         _check_columns(columns, file.schema_arrow.names)
         for batch in file.iter_batches(BATCH_ROWS, columns=chosen, use_threads=False):
             lists = [batch[column].to_pylist() for column in columns]

@@ -33,7 +33,7 @@ MACHINE_ERRORS = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # which are no faul
 
 
 @contextmanager
-def reading(what: str, file: Path | str, *others: type[Exception]) -> Iterator[None]:
+def naming_errors(what: str, file: Path | str, *others: type[Exception]) -> Iterator[None]:
     """Read a file in a ``with`` block; any error about the file becomes one that names it.
 
     Args:
@@ -90,7 +90,7 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises:
         ValueError: the file cannot be read, or has no JSON object.
     """
-    with reading("the JSON file", path):
+    with naming_errors("the JSON file", path):
         data = json.loads(read_text(path))
         members(data)
     return data

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..util.files import members, read_json, read_text, read_whole, reading, write_json
+from ..util.files import members, naming_errors, read_json, read_text, read_whole, write_json
 
 META, VOCAB = "meta.json", "vocab.txt"
 DOCUMENTS = ("README.md", "LICENSE")  # are copied wherever the weights go
@@ -68,10 +68,10 @@ class Card:
         documents = {}
         for file in (path / name for name in DOCUMENTS):
             if file.is_file():
-                with reading("the document", file):
+                with naming_errors("the document", file):
                     documents[file.name] = read_text(file)
         meta = read_json(path / META) if (path / META).exists() else {}
-        with reading("the card", path / META):
+        with naming_errors("the card", path / META):
             return cls(meta, documents)
 
     def save(self, path: Path) -> None:
@@ -89,7 +89,7 @@ def read_words(path: Path) -> list[str]:
         ValueError: the file cannot be read, is not UTF-8, or is far larger than any vocabulary.
     """
     opener: Any = gzip.open if path.suffix == ".gz" else open
-    with reading("the vocabulary", path):
+    with naming_errors("the vocabulary", path):
         with opener(path, "rb") as file:
             data: bytes = read_whole(file, MAX_VOCAB_BYTES)
         text = data.decode("utf-8-sig")  # some editors begin a file with a byte order mark

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
-from ..util.files import read_json, reading, write_json
+from ..util.files import naming_errors, read_json, write_json
 from .layout import CONFIG, FILES, HEAD, VOCAB, WEIGHTS, Card, read_words
 from .statistics import Statistics
 from .tensors import Tensors, build, check_tensors, head_like, open_tensors, stored, write_tensors
@@ -36,7 +36,7 @@ class Weights:
             ValueError: the config is missing or wrong.
         """
         data = read_json(self.path / CONFIG)
-        with reading("the config", self.path / CONFIG):
+        with naming_errors("the config", self.path / CONFIG):
             return BiLMConfig.from_dict(data)
 
     def load(self) -> BiLM:

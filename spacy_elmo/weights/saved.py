@@ -16,7 +16,7 @@ from safetensors.torch import save as save_tensors
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
-from ..util.files import members, reading
+from ..util.files import members, naming_errors
 from .layout import Card
 from .native import Weights
 from .statistics import Statistics
@@ -68,7 +68,7 @@ def from_bytes(data: bytes) -> tuple[BiLM, Card, Statistics | None]:
     Raises:
         ValueError: the bytes are damaged.
     """
-    with reading("the", "serialized elmo component"):
+    with naming_errors("the", "serialized elmo component"):
         parts = Parts(data)
         return parts.load(), parts.card(), parts.statistics()
 
@@ -96,7 +96,7 @@ class SavedWeights(Weights):
         return [self.path / "model"]
 
     def _read(self, part: Callable[[Parts], Part]) -> Part:
-        with reading("the elmo component", self.path / "model"):
+        with naming_errors("the elmo component", self.path / "model"):
             return part(self._parts)
 
     @cached_property

@@ -13,7 +13,7 @@ from safetensors.torch import load as load_tensors
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.sentence_batches import IndexedSentences
-from ..util.files import read_whole, reading
+from ..util.files import naming_errors, read_whole
 from ..util.threads import threads_for
 from .layout import STATISTICS
 from .tensors import check_tensors
@@ -69,7 +69,7 @@ class Statistics:
         file = folder / STATISTICS
         if not file.is_file():
             return None
-        with reading("the statistics", file), file.open("rb") as opened:
+        with naming_errors("the statistics", file), file.open("rb") as opened:
             return cls.from_bytes(read_whole(opened, MAX_BYTES), config)
 
     @classmethod

@@ -12,7 +12,7 @@ from safetensors.torch import save as save_tensors
 from ..bilm import int8
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
-from ..util.files import reading, write_bytes
+from ..util.files import naming_errors, write_bytes
 
 DTYPES = {  # by their names in the format
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
@@ -42,11 +42,11 @@ def open_tensors(path: Path, what: str = "the weights") -> tuple[Tensors, Read]:
 
     def read(name: str) -> torch.Tensor:
         # The file is mapped for each tensor, so that no other one stays in memory.
-        with reading(what, path), safe_open(path, "pt") as file:
+        with naming_errors(what, path), safe_open(path, "pt") as file:
             return file.get_tensor(name).clone()
 
     found = {}
-    with reading(what, path), safe_open(path, "pt") as file:
+    with naming_errors(what, path), safe_open(path, "pt") as file:
         for name in file.keys():  # noqa: SIM118
             like = file.get_slice(name)
             if (dtype := DTYPES.get(like.get_dtype())) is None:
@@ -136,7 +136,7 @@ def build(config: BiLMConfig, source: str, found: Tensors, read: Read | None = N
         expected = model.state_dict()
         expected = int8.stored_like(expected) if config.int8 else expected
     tensors = check_tensors(expected, source, found, read)
-    with reading("the weights", source):
+    with naming_errors("the weights", source):
         model.load_state_dict(int8.join_gates(tensors) if config.int8 else tensors, assign=True)
         if config.int8:
             int8.split_gates(model.state_dict())  # an error if the gates are not rounded

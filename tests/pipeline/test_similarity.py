@@ -145,13 +145,13 @@ def test_parts_of_a_doc_have_the_same_vectors(compared_weights, segments, store)
     docs = [nlp.make_doc(text) for text in [TEXT, "", TEXT * 3 + " \n" * 9, "Two words", " "]]
     expected = list(make_nlp(compared_weights, **settings).pipe(doc.copy() for doc in docs))
     assert max(map(len, docs)) > 5 * PASSES
-    for reading, doc in zip(nlp.get_pipe("elmo").predict(docs), expected, strict=True):
-        assert max_difference([reading.vectors], [doc.tensor]) <= TOLERANCE
-        np.testing.assert_allclose(reading.compared.rows, compared_rows(doc), atol=2e-3)
+    for output, doc in zip(nlp.get_pipe("elmo").predict(docs), expected, strict=True):
+        assert max_difference([output.vectors], [doc.tensor]) <= TOLERANCE
+        np.testing.assert_allclose(output.compared.rows, compared_rows(doc), atol=2e-3)
         if store:
-            assert max_difference([reading.layers], [doc._.elmo_layers]) <= TOLERANCE
+            assert max_difference([output.layers], [doc._.elmo_layers]) <= TOLERANCE
         else:
-            assert reading.layers is None
+            assert output.layers is None
 
 
 def test_trained_vectors_stay_raw(nlp, compared_weights, tmp_path):

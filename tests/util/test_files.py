@@ -19,8 +19,8 @@ from spacy_elmo.util.files import (
     atomic_directory,
     atomic_file,
     members,
+    naming_errors,
     present_directory,
-    reading,
     write_text,
 )
 
@@ -225,7 +225,7 @@ def test_a_link_to_a_directory_stays_one(tmp_path: Path) -> None:
     ],
 )
 def test_errors_that_no_file_causes_stay(error: BaseException) -> None:
-    with pytest.raises(type(error)) as raised, reading("the file", "a.txt"):
+    with pytest.raises(type(error)) as raised, naming_errors("the file", "a.txt"):
         raise error
     assert raised.value is error
 
@@ -253,14 +253,14 @@ def test_errors_that_no_file_causes_stay(error: BaseException) -> None:
 def test_errors_of_files_name_them(error: Exception) -> None:
     with (
         pytest.raises(ValueError, match=r"Cannot read the file a\.txt: ."),
-        reading("the file", "a.txt"),
+        naming_errors("the file", "a.txt"),
     ):
         raise error
 
 
 def test_errors_of_a_library_are_named_where_it_reads() -> None:
     with pytest.raises(ValueError, match=r"Cannot read the file a\.txt: of the library"):
-        with reading("the file", "a.txt", TypeError):
+        with naming_errors("the file", "a.txt", TypeError):
             raise TypeError("of the library")
 
 

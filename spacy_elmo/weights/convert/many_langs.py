@@ -19,7 +19,7 @@ from ...bilm.char_word_cnn import pack_words
 from ...bilm.config import BiLMConfig
 from ...bilm.lstm_layer import FORGET_BIAS
 from ...bilm.model import BiLM
-from ...util.files import members, read_json, reading
+from ...util.files import members, naming_errors, read_json
 from ..layout import CONFIG
 from ..tensors import build
 
@@ -51,7 +51,7 @@ def load(path: Path) -> BiLM:
     """
     config = read_config(path)
     embedder, encoder = read_tensors(path / EMBEDDER), read_tensors(path / ENCODER)
-    with reading("the weights of", str(path)):
+    with naming_errors("the weights of", str(path)):
         parameters = to_parameters(config, embedder, encoder)
     parameters["char_cnn.characters"] = pack_words(read_entries(path / CHARACTERS))
     parameters["char_cnn.words"] = pack_words(read_entries(path / WORDS))
@@ -65,7 +65,7 @@ def read_config(path: Path) -> BiLMConfig:
     file = SIZES if name == SIZES.name and not (path / name).exists() else path / name
     data = read_json(file)
     n_characters, n_words = (len(read_entries(path / name)) for name in (CHARACTERS, WORDS))
-    with reading("the sizes of the network", file):
+    with naming_errors("the sizes of the network", file):
         encoder, embedder = members(data, encoder=dict, token_embedder=dict)
         names = [each.lower() for block in (encoder, embedder) for each in members(block, name=str)]
         if names != ["elmo", "cnn"]:
@@ -87,7 +87,7 @@ def read_config(path: Path) -> BiLMConfig:
 
 def read_tensors(file: Path) -> dict[str, torch.Tensor]:
     """Read a pickled state dict, without running code in it."""
-    with reading("the weights", file):
+    with naming_errors("the weights", file):
         found = torch.load(file, map_location="cpu", weights_only=True)
         members(found)
         for key, tensor in found.items():
@@ -105,7 +105,7 @@ def read_entries(file: Path) -> list[str]:
         ValueError: the file is damaged, or its ids are not 0, 1, 2, …
     """
     entries: dict[str, int] = {}
-    with reading("the dictionary", file):
+    with naming_errors("the dictionary", file):
         # As the original implementation reads it: `strip` removes other scripts' spaces, too.
         for line in filter(str.strip, file.read_text("utf-8").split("\n")):
             *entry, number = line.strip().split("\t")

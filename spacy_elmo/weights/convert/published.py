@@ -19,7 +19,7 @@ import torch
 
 from ...bilm.config import BiLMConfig
 from ...bilm.model import BiLM
-from ...util.files import members, read_json, reading, write_json
+from ...util.files import members, naming_errors, read_json, write_json
 from ...util.optional_imports import import_extra
 from ..layout import read_words
 from ..tensors import Tensors, check_shapes, check_tensors, head_like
@@ -152,7 +152,7 @@ def open_datasets(file: Path) -> Iterator[dict[str, Any]]:
             if n_bytes <= MAX_RATIO * item.id.get_storage_size():
                 datasets[name] = item
 
-    with reading("the HDF5 file", file), h5py.File(file, "r") as opened:
+    with naming_errors("the HDF5 file", file), h5py.File(file, "r") as opened:
         opened.visititems(add)
         yield datasets
 
@@ -225,7 +225,7 @@ def read_published(
         ValueError: something is missing or damaged, or does not fit the options or the words.
     """
     data, words = read_json(options), [] if vocab is None else read_words(vocab)
-    with reading("the biLM's config", options):
+    with naming_errors("the biLM's config", options):
         config = from_options(data)
     with torch.device("meta"):
         model = BiLM(config)

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from ...bilm.model import BiLM
-from ...util.files import read_json, reading, write_bytes
+from ...util.files import naming_errors, read_json, write_bytes
 from ..find import find_name, find_weights
 from ..layout import CONFIG, HEAD, STATISTICS, VOCAB, WEIGHTS, Card
 from ..native import Weights, save_bilm
@@ -96,7 +96,7 @@ def read_source(given: Sequence[str | Path], vocab: Path | None = None) -> Sourc
     if path.is_file() and path.suffix not in (".json", *HDF5):
         with TemporaryDirectory() as folder:
             try:
-                with reading("the zip", path):
+                with naming_errors("the zip", path):
                     return read_source([unzip(path, Path(folder))], vocab)
             except ValueError as error:  # the folder is gone when the user reads this
                 text = str(error).replace(f"{folder}{os.sep}", "").replace(folder, str(path))
