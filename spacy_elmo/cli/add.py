@@ -38,7 +38,7 @@ def add_cli(
     with options.report_errors("Cannot add ELMo", as_json=is_stdout):
         if not is_stdout:
             options.check_new(out, force)
-        loaded = options.load_config(ctx, config, code)
+        loaded = options.read_config(ctx, config, code)
         made = add_elmo(loaded, weights=weights, frozen=frozen, light=light, note=notes.append)
         if not is_stdout:
             options.write_new(out, made.to_str())

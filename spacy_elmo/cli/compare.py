@@ -59,7 +59,7 @@ def compare_cli(
             if output is not None:
                 require_extra("matplotlib", "viz", "pictures are drawn by matplotlib", str(output))
             chosen = parse_sizes(sizes)
-            arms = make_arms(options.load_config(ctx, config, code), weights or ["en_sm"])
+            arms = make_arms(options.read_config(ctx, config, code), weights or ["en_sm"])
             comparisons = train_all(arms, chosen, seeds, keep, gpu_id, quiet)
             if output is not None:
                 draw(comparisons, output)

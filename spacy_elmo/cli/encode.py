@@ -35,8 +35,8 @@ def encode_cli(
 
     The output has one row for each line, sentence or Doc of the corpus, in order, also for empty
     ones. A .parquet file has the columns id, tokens and vectors (a vector for each token), and
-    those of --keep. With --level sentences or documents, the column tokens is named sentences or
-    text. A .hdf5 file has a dataset for each row, named 0, 1, …, as in other ELMo tools. A .npy
+    those of --keep; --level sentences has the column sentences instead of tokens, --level documents
+    the column text. A .hdf5 file has a dataset for each row, named 0, 1, …, as in other ELMo tools. A .npy
     file is one array of all vectors; a second file has the start of each row, and a third the rest.
     The command needs the extra parquet, and hdf5 for .hdf5.
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from spacy import util
 from spacy.cli._util import import_code, parse_config_overrides
+from spacy.util import load_config
 from thinc.api import Config
 from wasabi import msg
 
@@ -49,8 +49,8 @@ def report_errors(title: str, as_json: bool = False) -> Iterator[None]:
                 msg.fail(title, str(error), exits=1)
 
 
-def load_config(ctx: typer.Context, path: Path, code: Path | None) -> Config:
-    """Load a config of spaCy, with the settings that were given as options.
+def read_config(ctx: typer.Context, path: Path, code: Path | None) -> Config:
+    """Read a config of spaCy, with the settings that were given as options.
 
     Args:
         ctx: has these options.
@@ -66,7 +66,7 @@ def load_config(ctx: typer.Context, path: Path, code: Path | None) -> Config:
     overrides = parse_config_overrides(ctx.args)
     path = path / "config.cfg" if path.is_dir() else path
     with naming_errors("the config", str(path)):  # which may be a pipe
-        return util.load_config(path, overrides)
+        return load_config(path, overrides)
 
 
 def count_words(sentences: Iterable[list[str]], quiet: bool = False) -> Iterator[list[str]]:

@@ -83,12 +83,6 @@ class DocOutput:
         batch = None if self.batch is None else self.batch[0]()
         return None if batch is None or batch.is_closed else batch
 
-    def loses_gradients(self) -> bool:
-        """Return whether the biLM is trained, and its batch with this Doc is closed."""
-        bilm = None if self.bilm is None else self.bilm()
-        is_closed = self.batch is not None and self.open_batch() is None
-        return is_closed and bilm is not None and not bilm.settings.frozen
-
 
 class ComparedRows:
     """The rows from which ``vector`` and ``similarity`` are computed, at their first use.

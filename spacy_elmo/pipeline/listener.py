@@ -115,7 +115,7 @@ def forward(
         indices = [output.batch[1] for output in outputs]
         layers = [batch.layers[i] for i in indices]
     else:
-        if is_train and any(output.loses_gradients() for output in outputs):
+        if is_train and any(out.batch and not out.bilm().settings.frozen for out in outputs):
             raise closed_batch(f"The component '{model.component}'", model.upstream)
         layers = [output.layers for output in outputs]
         for source in sources if is_train else ():
