@@ -37,8 +37,9 @@ from ..weights.statistics import Statistics
 from .layer_cache import LayerCache
 from .settings import BiLMSettings
 
-PASSES = 4  # of the biLM over Docs that are read together: it groups sentences of similar length
-MAX_BYTES = 2**26  # in memory for the layers of these Docs
+# How much is read together: what so many passes take, if the layers fit into so many bytes.
+PASSES = 4
+MAX_BYTES = 2**26
 FLOAT32_BYTES = 4
 
 
@@ -57,7 +58,7 @@ def bilm_layer(settings: BiLMSettings) -> Model[list[Doc], list[Floats3d]]:
 def convert_inputs(
     model: Model, docs: Sequence[Doc | DocPart], is_train: bool
 ) -> tuple[ArgsKwargs, Callable[[Any], Sequence[Doc | DocPart]]]:
-    """Docs, or parts of them, as `DocPart`s. Docs have no gradient: backprop returns them."""
+    """Convert Docs to `DocPart`s. Docs have no gradient, so backprop returns the Docs."""
     parts = [*cast(BiLMShim, model.shims[0]).bilm.split(docs)]
     return ArgsKwargs(args=(parts,), kwargs={}), lambda d_parts: docs
 
@@ -181,7 +182,7 @@ class LazyBiLM(nn.Module):
         return [self._in_rows(part, [layers.pop() for _ in part.windows]) for part in parts]
 
     def _in_rows(self, part: DocPart, layers: list[torch.Tensor]) -> torch.Tensor:
-        """The layers of a part, ``(L + 1, n_tokens, 2P)``, given those of its windows."""
+        """The layers of a part, ``(L + 1, n_tokens, 2P)``, from the layers of its windows."""
         rows = part.windows[0].rows if len(layers) == 1 else None
         is_whole = isinstance(rows, slice) and rows == slice(0, len(part))
         if is_whole and layers[0].shape[1] == len(part) and not self.cache.is_on:

@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 class _ThreadState(local):
     default: int | None = None  # PyTorch's number of threads outside all `threads_for`
-    most = sys.maxsize  # the smallest `most` of the `threads_for` around
+    most = sys.maxsize  # the `most` of the innermost `threads_for` that has one
 
 
 _state = _ThreadState()
