@@ -10,16 +10,16 @@ from typing import Any
 import torch
 
 BYTES_PER_ENTRY = 512  # what Python needs beside the tensor
-PREDICTED = 10  # predictions that read this many times the cache's size end it
+MAX_PREDICTED = 10  # predictions that read this many times the cache's size end it
 
 
 class LayerCache:
     """The layers of sentences, by their words.
 
     `begin` turns the cache on, at each batch of a training. `clear` turns it off, and so do
-    predictions, when they have read `PREDICTED` times its size since the last batch. A full cache
-    takes no more sentences: evicting the oldest ones would give no hits in epochs that are larger
-    than the cache.
+    predictions, when they have read `MAX_PREDICTED` times its size since the last batch. A full
+    cache takes no more sentences: evicting the oldest ones would give no hits in epochs that are
+    larger than the cache.
 
     Args:
         megabytes: the size in 2²⁰ bytes; 0 for no cache.
@@ -73,7 +73,7 @@ class LayerCache:
                     self._entries[keys[i]] = layers.detach().clone()
                     self._bytes += size
         self._predicted += sum(layers.nbytes for layers in results)
-        if self._predicted > PREDICTED * self.limit:
+        if self._predicted > MAX_PREDICTED * self.limit:
             self.clear()
         return results
 

@@ -47,7 +47,7 @@ def mixes(nlp: Language) -> list[Mix]:
     result: list[Mix] = []
     for component, pipe in nlp.components:
         nodes = [n for n in model_nodes(pipe, Model) if n.name == NAME]
-        names = [name_in(pipe.model, node) for node in nodes]  # type: ignore[attr-defined]
+        names = [find_name(pipe.model, node) for node in nodes]  # type: ignore[attr-defined]
         for index, (node, name) in enumerate(zip(nodes, names, strict=True)):
             if node.has_param("w"):
                 gamma: Any = node.get_param("gamma")
@@ -72,7 +72,7 @@ def model_nodes(component: Any, kind: type[Node]) -> list[Node]:
     return [n for n in (model.walk() if isinstance(model, Model) else ()) if isinstance(n, kind)]
 
 
-def name_in(model: Model, mix: Model) -> str:
+def find_name(model: Model, mix: Model) -> str:
     """The name of the smallest part of a component's model that contains a mix."""
     if mix in model.layers:  # an elmo component
         return "doc.tensor"

@@ -19,7 +19,7 @@ from zipfile import BadZipFile
 
 from safetensors import SafetensorError
 
-WORKPLACE = ".spacy-elmo-new-"  # prefix of temporary directories, in which files are written
+TEMPORARY = ".spacy-elmo-new-"  # prefix of temporary directories, in which files are written
 OLD = ".{}.spacy-elmo-old"  # name of a directory that is being replaced
 MAX_TEXT = 2**24  # characters in a JSON file or a document; parsed JSON takes much more memory
 DISK_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # which do not name the file
@@ -198,11 +198,11 @@ def _replacing(path: Path) -> Iterator[Path]:
     """
     with ExitStack() as stack:
         with locked(path.parent):  # until the new temporary directory is locked
-            for left in path.parent.glob(f"{WORKPLACE}*"):
+            for left in path.parent.glob(f"{TEMPORARY}*"):
                 with locked(left, wait=False) as is_left:
                     if is_left:
                         shutil.rmtree(left, ignore_errors=True)
-            place = Path(mkdtemp(prefix=WORKPLACE, dir=path.parent))
+            place = Path(mkdtemp(prefix=TEMPORARY, dir=path.parent))
             stack.callback(shutil.rmtree, place, ignore_errors=True)
             stack.enter_context(locked(place))
         new, old = place / path.name, path.parent / OLD.format(path.name)

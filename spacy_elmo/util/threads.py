@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import torch
 
-from .workers import ahead
+from .workers import read_ahead
 
 IMPORTING_PROCESS = os.getpid()
 SMALL_PRODUCT = 2**23  # at most so many multiplications
@@ -117,4 +117,4 @@ def prefetch_map(
             return function(item)
 
     with ThreadPoolExecutor(n, "spacy_elmo") as pool:
-        yield from ahead(((i, pool.submit(run, i).result) for i in chain(first, items)), n)
+        yield from read_ahead(((i, pool.submit(run, i).result) for i in chain(first, items)), n)

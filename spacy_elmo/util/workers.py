@@ -13,7 +13,7 @@ from multiprocessing.synchronize import Event
 from threading import Thread
 from typing import Any, TypeVar
 
-AHEAD = 2  # queued tasks for each process
+QUEUED = 2  # tasks for each process, beside the one that it computes
 
 T = TypeVar("T")
 
@@ -45,7 +45,9 @@ def map_in_processes(
                 raise BrokenProcessPool from error
 
         try:
-            yield from (future.result() for future in ahead(map(submit, tasks), AHEAD * n_process))
+            yield from (
+                future.result() for future in read_ahead(map(submit, tasks), QUEUED * n_process)
+            )
         except BrokenProcessPool as error:
             if multiprocessing.get_start_method() != "fork" and not has_started.is_set():
                 raise ValueError(
@@ -61,7 +63,7 @@ def map_in_processes(
             pool.shutdown(cancel_futures=True)
 
 
-def ahead(items: Iterable[T], n: int) -> Iterator[T]:
+def read_ahead(items: Iterable[T], n: int) -> Iterator[T]:
     """Pass items on in order, but read n of them ahead."""
     waiting: deque[T] = deque()
     for item in items:

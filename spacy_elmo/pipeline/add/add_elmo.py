@@ -12,7 +12,7 @@ from thinc.api import Config
 from ...weights.find import WeightsLike, find_weights, to_config
 from ..elmo_model import find_blocks
 from . import blocks, recipes
-from .blocks import Block, Path, Place, find_elmo, get_block, kind_of, listened_to
+from .blocks import Block, Path, Place, all_upstreams, find_elmo, get_block, kind_of
 
 BATCH_SIZE = 128  # Docs, instead of spaCy's 1000: the layers of a batch are in memory together
 
@@ -69,8 +69,8 @@ def add_elmo(
         )
     shared = [] if light else shared_tok2vecs(old, free, places)
     if places:
-        moved = [p for p in shared if kind_of(get_block(old, p)) not in blocks.EMBED_AND_ENCODE]
-        blocks.replace_variables(new, old, [*moved, *(path for path, _ in places)])
+        rebuilt = [p for p in shared if kind_of(get_block(old, p)) not in blocks.EMBED_AND_ENCODE]
+        blocks.replace_variables(new, old, [*rebuilt, *(path for path, _ in places)])
         add_component(new, note)
     if weights is not None or frozen is not None:
         set_bilm(new, sourced, weights, frozen, note)
@@ -142,7 +142,7 @@ def write_recipes(
         name = path[1]
         factory, block = old["components"][name]["factory"], get_block(old, source)
         if kind_of(block) in blocks.EMBED_AND_ENCODE:  # with its variables
-            block = blocks.moved(get_block(new, source), source, path)
+            block = blocks.copy_block(get_block(new, source), source, path)
         if factory in recipes.CLASSIFIERS and path[-1] == "model":
             recipe = recipes.make_classifier(factory, elmo)
         elif source in shared and path not in shared:
@@ -181,7 +181,7 @@ def remove_unused_tok2vec(new: Config, old: Block, changed: list[Path], note: No
         ValueError: spaCy is to pretrain one of the models that were changed or removed.
     """
     plain, training = new.interpolate(), new["training"]
-    unused = listened_to(old) - listened_to(plain)
+    unused = all_upstreams(old) - all_upstreams(plain)
     for name in sorted(unused):
         blocks.replace_variables(new, plain, [("components", name)])
         del new["components"][name], plain["components"][name]

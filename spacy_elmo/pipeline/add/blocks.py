@@ -55,7 +55,7 @@ def replace_variables(new: Block, old: Block, gone: Collection[Path]) -> None:
                 block[name] = deepcopy(known)
 
 
-def moved(block: Block, before: Path, after: Path) -> Any:
+def copy_block(block: Block, before: Path, after: Path) -> Any:
     """A copy of a block for another path; variables that named the old path name the new one."""
     start, end = f"${{{'.'.join(before)}.", f"${{{'.'.join(after)}."
     return json.loads(json.dumps(block).replace(start, end))
@@ -108,7 +108,7 @@ def upstreams(config: Block, component: str, block: Block) -> list[str]:
     return [makers[-1] if name == "*" and makers else name for name in named]
 
 
-def listened_to(config: Block) -> set[str]:
+def all_upstreams(config: Block) -> set[str]:
     """Names of the components to which spaCy's listeners in a config listen."""
     components = ((name, config["components"][name]) for name in config["nlp"]["pipeline"])
     return {up for name, component in components for up in upstreams(config, name, component)}
