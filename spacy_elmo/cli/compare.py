@@ -23,7 +23,7 @@ VERBS = {"mended": ("mends", "without"), "broken": ("breaks", "with")}
 
 def compare_cli(
     ctx: typer.Context,
-    config: Annotated[Path, typer.Argument(help="Config of spaCy without ELMo", metavar="CONFIG")],
+    config: Annotated[Path, typer.Argument(help="Config of spaCy without ELMo, or the directory of a trained pipeline", metavar="CONFIG")],
     weights: Annotated[list[str] | None, typer.Option("--weights", "-w", help="Name or directory of a biLM; several, each after --weights, are compared (default: en_sm)")] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How often each is trained, with the seeds 0, 1, …")] = 3,
     sizes: Annotated[str, typer.Option("--sizes", help="Numbers of training Docs, such as 100,500,all: a sample of the training set for each seed")] = "all",

@@ -17,7 +17,6 @@ Curves = dict[str, list[tuple[int, float]]]  # by kind, the points: words read, 
 PANELS = {"loss": "training loss (nats)", "mean": "held-out perplexity", "lr": "learning rate"}
 
 
-@in_style()
 def draw_training(
     runs: str | Path | Sequence[str | Path], *, output: str | Path | None = None
 ) -> Any:
@@ -34,13 +33,18 @@ def draw_training(
     Raises:
         ValueError: there is no log, or it is damaged or has nothing to draw.
     """
-    from matplotlib.ticker import EngFormatter, LogFormatter
-
     check_output(output)
     paths = [Path(run) for run in ([runs] if isinstance(runs, (str, Path)) else runs)]
-    logs = [(path, read_curves(path)) for path in paths]
+    return draw_curves([(path, read_curves(path)) for path in paths], output)
+
+
+@in_style()
+def draw_curves(runs: Sequence[tuple[Path, Curves]], output: str | Path | None) -> Any:
+    """Draw curves that were read; errors of the logs come before matplotlib is imported."""
+    from matplotlib.ticker import EngFormatter, LogFormatter
+
     figure, panels = new_figure("Pretraining", 7, nrows=3, sharex=True, height_ratios=[3, 3, 1.5])
-    for run, curves in logs:
+    for run, curves in runs:
         best = min((value for _, value in curves["mean"]), default=float("nan"))
         name = f"best {best:,.1f}: {str(run.resolve())[-NAME_CHARACTERS:]}"
         for panel, curve in zip(panels, curves.values(), strict=True):
