@@ -46,9 +46,9 @@ from tables import ELMO, LANGS, LANGUAGE_ARMS, own_text
 from thinc.api import Config
 
 from spacy_elmo.pretraining.log import LOG, read_log
+from spacy_elmo.text.files import paragraphs_in
 from spacy_elmo.text.readers import BY_RULES, blank
 from spacy_elmo.text.shards import Shards
-from spacy_elmo.text.tables import paragraphs_in
 
 PROJECT = Path(__file__).parents[2] / "project"
 sys.path.insert(0, str(PROJECT / "scripts"))

@@ -397,7 +397,7 @@ def read_articles(path: Path) -> Iterator[str]:
         yield from read_novels(path)
         return
     if path.suffix != ".parquet":
-        from spacy_elmo.text.tables import texts_in
+        from spacy_elmo.text.files import texts_in
 
         yield from texts_in(path)
         return

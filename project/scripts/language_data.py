@@ -35,8 +35,8 @@ from wasabi import msg
 
 from spacy_elmo.cli.options import report_errors
 from spacy_elmo.text import readers
+from spacy_elmo.text.files import paragraphs_in
 from spacy_elmo.text.readers import split_text
-from spacy_elmo.text.tables import paragraphs_in
 from spacy_elmo.util.files import naming_errors
 
 SAMPLE = 5_000  # paragraphs whose facts are read

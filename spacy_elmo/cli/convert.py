@@ -153,8 +153,8 @@ def _read_text(source: Source, text: Path) -> list[list[str]]:
     """Read the sentences of a text, with the tokenizer that the card names, or its language's."""
     from spacy.util import get_lang_class
 
+    from ..text.files import paragraphs_in
     from ..text.readers import blank, split_text
-    from ..text.tables import paragraphs_in
 
     lang, tokenizer = source.card.meta.get("lang") or "xx", source.card.meta.get("tokenizer")
     try:

@@ -151,7 +151,7 @@ def show_groups(nlp: Language, text: str) -> bool:
     Returns:
         Whether the text repeats any words.
     """
-    from ..senses.occurrences import group, make_context, split_sentences
+    from ..senses.occurrences import group_contexts, make_context, split_sentences
     from ..text.segments import sentence_bounds
     from .find_blanks import one_line
 
@@ -169,7 +169,7 @@ def show_groups(nlp: Language, text: str) -> bool:
     title("Words that occur more than once", "In groups of similar contexts, after their keywords.")
     for word in repeated[:REPEATED]:
         echo(f"\n  {style(word, bold=True)}, {len(contexts[word])} times")
-        senses, _ = group(contexts[word][:CONTEXTS], nlp)
+        senses, _ = group_contexts(contexts[word][:CONTEXTS], nlp)
         for sense in senses:
             echo(f"  ── {', '.join(sense.keywords)}")
             for context in sense.contexts:

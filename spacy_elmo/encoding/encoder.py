@@ -119,12 +119,12 @@ class Encoder(Settings):
 
     def checksum(self) -> int:
         """A checksum of the pipeline's files, or of the pipeline that the weights make."""
-        nlp, found = self.nlp, 0
+        nlp, checksum = self.nlp, 0
         if self.pipeline is None:  # otherwise some components' bytes differ between processes
             return zlib.crc32(nlp.to_bytes(exclude=["vocab"]))
         for file in sorted(filter(Path.is_file, Path(nlp.path).rglob("*"))):
-            found = zlib.crc32(file.read_bytes(), found)
-        return found
+            checksum = zlib.crc32(file.read_bytes(), checksum)
+        return checksum
 
     def __call__(self, rows: Iterable[Any]) -> np.ndarray | list[np.ndarray]:
         """The vectors of texts or of lists of words, see `encode`.
@@ -165,7 +165,7 @@ class Encoder(Settings):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {setting.name: getattr(self, setting.name) for setting in fields(self)}
 
     def set_params(self, **params: Any) -> Encoder:
         """Change settings, while no other thread uses this encoder.

@@ -150,7 +150,7 @@ def rows_of_part(
         values = values.flatten()
     tokens = [[text] for text in texts.to_pylist()] if level == "documents" else texts.to_pylist()
     vectors = values.to_numpy().reshape(-1, *shape)
-    columns = {name: each.to_pylist() for name, each in zip(keep, kept, strict=True)}
+    columns = {name: column.to_pylist() for name, column in zip(keep, kept, strict=True)}
     return EncodedRows(ids.to_pylist(), tokens, vectors, level, columns)
 
 

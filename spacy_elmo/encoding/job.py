@@ -101,20 +101,20 @@ def encode(
         "checksum": encoder.checksum(),
         "version": __version__,
     }
-    with own_directory(parts, out):
+    with lock_parts(parts, out):
         summary = find_job(out, description, job, resume, force)
         if summary is None:
             write_json(parts / JOB, {"settings": job})
             summary = encode_parts(files, parts, encoder, n_process, ray, quiet)
             write_json(description, {"settings": job, **summary._asdict()})
-            join(parts, out, encoder, names, summary)
+            join_parts(parts, out, encoder, names, summary)
         remove_parts(parts)
     return summary
 
 
 @contextmanager
-def own_directory(path: Path, out: Path) -> Iterator[None]:
-    """Lock the directory of parts, which is created, and removed if the job fails before its first
+def lock_parts(path: Path, out: Path) -> Iterator[None]:
+    """Lock the directory of parts. It is created, and removed if the job fails before its first
     part.
 
     Args:
@@ -168,15 +168,15 @@ def find_job(
     state = read_json(source) if source.exists() else {}
     before = state.get("settings")
     written = formats.output_files(out)
-    found = [path for path in (*written, description) if path.exists()]
+    present = [path for path in (*written, description) if path.exists()]
     if not isinstance(before, dict):
-        if found or any(parts.glob(PARTS)):
+        if present or any(parts.glob(PARTS)):
             raise ValueError(
-                f"Already there: '{[*found, parts][0]}', which is not the result of a job that "
+                f"Already there: '{[*present, parts][0]}', which is not the result of a job that "
                 f"'{description}' describes. Choose another name to write to."
             )
         return None
-    gone = [path for path in written if path not in found]
+    gone = [path for path in written if path not in present]
     is_finished = {*Summary._fields} < {*state} and not gone
     others = [f.name for f in out.glob("*") if not f.match(PARTS) and f.name not in (JOB, LOCK)]
     if others and (force or not is_finished):
@@ -216,16 +216,16 @@ def encode_parts(
         for number, chunk in enumerate(files.chunks(CHUNK_TOKENS))
         if not (path := directory / f"part-{number:08d}.parquet").exists()
     )
-    keep.cache_clear()  # an earlier job's weights may have changed on the disk
-    keep(encoder)
-    found: Iterator[Summary] = starmap(encode_part, tasks)
+    shared_encoder.cache_clear()  # an earlier job's weights may have changed on the disk
+    shared_encoder(encoder)
+    results: Iterator[Summary] = starmap(encode_part, tasks)
     if ray is not None:
-        found = map_on_ray(encode_part, tasks, ray, n_process)
+        results = map_on_ray(encode_part, tasks, ray, n_process)
     elif n_process > 1:
-        found = map_in_processes(encode_part, tasks, n_process)
+        results = map_in_processes(encode_part, tasks, n_process)
     done = sum(size.n_vectors for size in sizes)
     with ProgressBar(encoder.level, done=done, quiet=quiet) as progress:
-        for size in found:
+        for size in results:
             sizes.append(size)
             progress.update(size.n_vectors)
     return Summary(*map(sum, zip(*sizes, strict=True)))
@@ -242,7 +242,7 @@ def encode_part(
         path: the file.
         types: the types of kept columns, see `formats.kept_types`.
     """
-    encoder = keep(encoder)
+    encoder = shared_encoder(encoder)
     encoder.elmo.bilm.model.word_cache.clear()  # so that earlier chunks change no bit
     with memory_zone(encoder.nlp, map(text_of, chunk.rows)):
         encoded = encoder.encode(chunk.rows, chunk.ids)
@@ -252,13 +252,15 @@ def encode_part(
 
 
 @lru_cache(maxsize=1)
-def keep(encoder: Encoder) -> Encoder:
+def shared_encoder(encoder: Encoder) -> Encoder:
     """Return the first encoder with these settings, which is loaded. A worker gets a copy with each
     task, and a forked process has the encoder of its parent."""
     return encoder
 
 
-def join(parts: Path, out: Path, encoder: Encoder, keep: Sequence[str], size: Summary) -> None:
+def join_parts(
+    parts: Path, out: Path, encoder: Encoder, keep: Sequence[str], size: Summary
+) -> None:
     """Make the output from all parts."""
     if out.suffix == formats.PARQUET:
         remove_parts(out)
@@ -267,7 +269,7 @@ def join(parts: Path, out: Path, encoder: Encoder, keep: Sequence[str], size: Su
             (out / name).unlink()
         return
     shape, level = encoder.shape, encoder.level
-    found = sorted(parts.glob(PARTS))
-    encoded = (formats.rows_of_part(path, shape, level, keep) for path in found)
+    paths = sorted(parts.glob(PARTS))
+    encoded = (formats.rows_of_part(path, shape, level, keep) for path in paths)
     whole = size.n_vectors, *shape
     formats.WRITERS[out.suffix](out, encoded, whole, encoder.dtype, size.n_rows)

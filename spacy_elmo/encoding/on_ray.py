@@ -33,5 +33,5 @@ def map_on_ray(
             [done], running = ray.wait(running)
             yield ray.get(done)
         running.append(remote.remote(*task))
-    for each in running:
-        yield ray.get(each)
+    for result in running:
+        yield ray.get(result)

@@ -12,11 +12,10 @@ from os.path import abspath
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..text.files import find_files, form, is_shard
+from ..text.files import TABLES, find_files, format_of, is_shard, texts_in
+from ..text.files import rows_in as table_rows
 from ..text.readers import stored_docs_in
 from ..text.segments import chunks
-from ..text.tables import TABLES, texts_in
-from ..text.tables import rows_in as table_rows
 from .rows import Row, text_of
 
 MAX_ROWS = 4096  # in a chunk, however short they are
@@ -98,7 +97,7 @@ class RowFiles:
         Raises:
             ValueError: the file cannot be read, or has no such columns.
         """
-        if form(file) in TABLES:
+        if format_of(file) in TABLES:
             for text, *others in table_rows(file, [self.column or "text", *self.keep]):
                 yield (text.split() if self.tokenized else text, *others)
             return
@@ -106,7 +105,7 @@ class RowFiles:
             raise ValueError(
                 f"'{file}' has no columns to keep; JSONL, CSV, TSV and Parquet have them."
             )
-        if form(file) == ".spacy":
+        if format_of(file) == ".spacy":
             yield from zip(stored_docs_in(file))
             return
         is_split = self.tokenized or is_shard(file)

@@ -9,8 +9,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 from spacy.vocab import Vocab
 
+from ..text.files import check_text
 from ..text.readers import StoredDoc
-from ..text.tables import check_text
 from ..util.settings import shorten
 
 Row = str | list[str] | StoredDoc  # a text to tokenize, the words of a sentence, or a Doc
@@ -22,27 +22,25 @@ def check_rows(rows: Any) -> list[Row]:
     Raises:
         ValueError: the argument is something else, or a row is, see `check_row`.
     """
-    kind, names = type(rows), column_names(rows)
+    kind, names = type(rows).__name__, column_names(rows)
+    shape = tuple(getattr(rows, "shape", (0,)))
     if isinstance(rows, str):
         raise ValueError(f"Give a list of texts, as in [text]; found the text {rows[:50]!r}.")
     if isinstance(rows, Doc | Span | Token):
-        raise ValueError(f"Give a list of texts, as in [doc.text]; found a {kind.__name__}.")
+        raise ValueError(f"Give a list of texts, as in [doc.text]; found a {kind}.")
     if isinstance(rows, Mapping):
-        found = f"a {kind.__name__} with the keys {shorten([*rows])}"
-        raise ValueError(f"Give a list of texts; found {found}.")
+        raise ValueError(f"Give a list of texts; found a {kind} with the keys {shorten([*rows])}.")
     if names is not None and len(names) != 1:
-        found = f"a {kind.__name__} with the columns {shorten(names)}"
-        raise ValueError(f"Give one column of texts; found {found}.")
-    shape = tuple(getattr(rows, "shape", (0,)))
+        table = f"{kind} with the columns {shorten(names)}"
+        raise ValueError(f"Give one column of texts; found a {table}.")
     if names is not None:
         rows = rows[names[0]]
     elif len(shape) == 2 and shape[1] == 1:
         rows = rows[:, 0]
     elif len(shape) != 1:
-        found = f"a {kind.__name__} of the shape {shape}"
-        raise ValueError(f"Give one column of texts; found {found}.")
+        raise ValueError(f"Give one column of texts; found a {kind} of the shape {shape}.")
     if not isinstance(rows, Iterable) or isinstance(rows, bytes | Set):  # sets have no order
-        raise ValueError(f"Give a list of texts; found a {kind.__name__}.")
+        raise ValueError(f"Give a list of texts; found a {kind}.")
     checked = []
     for number, row in enumerate(rows):
         try:

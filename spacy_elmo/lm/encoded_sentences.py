@@ -41,7 +41,7 @@ class SentenceBatch:
 
     def to(self, device: torch.device) -> SentenceBatch:
         tensors = (self.ids, self.tokens, self.targets)
-        ids, tokens, targets = (each.to(device, non_blocking=True) for each in tensors)
+        ids, tokens, targets = (tensor.to(device, non_blocking=True) for tensor in tensors)
         return replace(self, ids=ids, tokens=tokens, targets=targets)
 
 

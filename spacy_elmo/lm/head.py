@@ -39,9 +39,9 @@ def load_head(weights: WeightsLike) -> tuple[SoftmaxHead, Vocabulary]:
     Raises:
         ValueError: there is no head, it is damaged, or it does not fit the biLM or the words.
     """
-    found = find_weights(weights)
-    words, tensors = found.head()
-    vocab = Vocabulary(words, f"The vocabulary of {found.where}")
+    source = find_weights(weights)
+    words, tensors = source.head()
+    vocab = Vocabulary(words, f"The vocabulary of {source.where}")
     with torch.device("meta"):
         head = SoftmaxHead(*tensors["weight"].shape)
     head.load_state_dict(tensors, assign=True)

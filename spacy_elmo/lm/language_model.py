@@ -93,9 +93,9 @@ class LanguageModel:
         Raises:
             ValueError: there are no such weights, they are damaged, or they have no head.
         """
-        found = find_weights(weights)
-        head, vocab = load_head(found)  # an error before the biLM is loaded
-        return cls(found.load(), head, vocab, found.card())
+        source = find_weights(weights)
+        head, vocab = load_head(source)  # an error before the biLM is loaded
+        return cls(source.load(), head, vocab, source.card())
 
     def save(self, path: str | Path) -> None:
         """Write what `load` reads into a directory, which is created if it is missing."""
@@ -119,7 +119,7 @@ class LanguageModel:
         Raises:
             ValueError: ``words`` is a string, or n is below 1.
         """
-        forward, _ = self._hidden([*checked(words, n), BLANK])
+        forward, _ = self._hidden([*check_sentence(words, n), BLANK])
         return self._following(forward[-1:], n)
 
     def previous_words(self, words: Sequence[str], n: int = 10) -> Guesses:
@@ -129,9 +129,10 @@ class LanguageModel:
             words: the end of a sentence; may be empty.
             n: the number of words.
 
-        Returns, raises: see `next_words`.
+        Returns:
+            Words with ``p(w | words)``, see `next_words`, also for errors.
         """
-        _, backward = self._hidden([BLANK, *checked(words, n)])
+        _, backward = self._hidden([BLANK, *check_sentence(words, n)])
         return self._following(backward[:1], n)
 
     def substitutes(self, words: Sequence[str], position: int, n: int = 10) -> Guesses:
@@ -162,14 +163,14 @@ class LanguageModel:
         Probabilities are normalized over the words that begin with a letter or digit. Arguments
         and errors: see `substitutes`.
         """
-        words = checked(words, n)
+        words = check_sentence(words, n)
         if not 0 <= position < len(words):
             raise ValueError(
                 f"position is {position}, but the sentence has {len(words)} words; give an index "
                 f"from 0 up to the last word's."
             )
         words[position] = BLANK  # the word must not tell whether the sentence is in capitals
-        hidden = torch.stack([each[position] for each in self._hidden(words)])
+        hidden = torch.stack([side[position] for side in self._hidden(words)])
         with threads_for(self.head.weight.numel()):
             forward, backward = self.head(hidden).log_softmax(dim=1)
         rows = torch.stack([forward, backward, forward + backward - self.log_prior])
@@ -199,8 +200,8 @@ class LanguageModel:
             ValueError: a sentence is a string.
         """
         empty = np.zeros(0, dtype=np.float32)
-        found = [Surprisal(empty, empty, empty.astype(bool))] * len(sentences)
-        filled = [i for i, words in enumerate(sentences) if checked(words)]
+        results = [Surprisal(empty, empty, empty.astype(bool))] * len(sentences)
+        filled = [i for i, words in enumerate(sentences) if check_sentence(words)]
         block = self._encode([sentences[i] for i in filled])
         for chosen in block.plan(BATCH_WORDS, None):
             batch = block.batch(chosen)
@@ -211,8 +212,8 @@ class LanguageModel:
             # The last forward one is for the sentence's end, the first backward one for its start.
             for i, forward, backward, words in zip(chosen, *bits, targets, strict=True):
                 known = (words[1:-1] >= len(SPECIALS)).numpy()
-                found[filled[i]] = Surprisal(forward[:-1].numpy(), backward[1:].numpy(), known)
-        return found
+                results[filled[i]] = Surprisal(forward[:-1].numpy(), backward[1:].numpy(), known)
+        return results
 
     @torch.no_grad()
     @threads_for(0)
@@ -240,7 +241,7 @@ class LanguageModel:
         return [(self.vocab.words[i], p) for p, i in pairs if p > 0.0]
 
 
-def checked(words: Sequence[str], n: int = 1) -> list[str]:
+def check_sentence(words: Sequence[str], n: int = 1) -> list[str]:
     """Return a sentence as a list; raise a ValueError if it is a string, or n is below 1."""
     if isinstance(words, str) or not all(isinstance(word, str) for word in words):
         raise ValueError(

@@ -15,6 +15,8 @@ from .forward import hidden_states, losses
 from .softmax import SoftmaxHead
 from .vocabulary import UNKNOWN
 
+N_BATCHES = 8  # in a sample, at least: the sentences in a batch have about the same length
+
 
 @dataclass
 class Perplexity:
@@ -67,8 +69,8 @@ def evaluate(
     Returns:
         The perplexities, infinite or NaN if the losses are.
     """
-    if max_words:
-        batch_words = min(batch_words, max_words)
+    if max_words:  # in small batches, so that it has sentences of many lengths
+        batch_words = max(1, min(batch_words, max_words // N_BATCHES))
     plan = block.plan(batch_words, np.random.default_rng(0) if max_words else None)
     if max_words:
         sizes = np.cumsum([block.lengths[sentences].sum() for sentences in plan])
@@ -78,7 +80,7 @@ def evaluate(
         for sentences in plan:
             batch = block.batch(sentences).to(model.device)
             read = hidden_states(model, batch)
-            nats += [float(each.sum()) for each in losses(head, read)]
+            nats += [float(direction.sum()) for direction in losses(head, read)]
             n_unknown = int((read.targets_f == UNKNOWN).sum())
             counts += [batch.n_predicted, batch.n_words, n_unknown]
             on_batch(batch.n_words)

@@ -22,10 +22,14 @@ FITTED = ("max_steps", "warmup_steps", "decay_steps", "eval_every", "eval_words"
 
 @dataclass(frozen=True)
 class Paths(Settings):
-    """``train``, ``dev``: a shard, a directory of shards, a pattern, or a list of these. ``vocab``:
-    a file with one word per line, most frequent first; null to count the words in the training
-    text, or to keep the head of the weights. ``weights``: a biLM to start from (see
-    `find_weights`); null for random initialization."""
+    """The files of a run.
+
+    Attributes:
+        train, dev: a shard, a directory of shards, a pattern, or a list of these.
+        vocab: a file with one word per line, most frequent first; None to count the words in the
+            training text, or to keep the head of ``weights``.
+        weights: a biLM to start from, see `find_weights`; None for random initialization.
+    """
 
     title = "Config: [paths]"
     train: str | list[str] | None = None
@@ -36,8 +40,12 @@ class Paths(Settings):
 
 @dataclass(frozen=True)
 class VocabSettings(Settings):
-    """``max_size``: the largest size of a counted vocabulary. ``min_count``: how often its words
-    occur at least."""
+    """How a vocabulary is counted, if none is given.
+
+    Attributes:
+        max_size: its largest size.
+        min_count: how often a word occurs at least.
+    """
 
     title = "Config: [vocab]"
     max_size: int = at_least(4, 50_000)
@@ -46,8 +54,12 @@ class VocabSettings(Settings):
 
 @dataclass(frozen=True)
 class CorpusSettings(Settings):
-    """``max_words``: longer sentences are split. ``buffer_words``: the size of the shuffle buffer,
-    through which a larger text is read."""
+    """How texts are read.
+
+    Attributes:
+        max_words: longer sentences are split.
+        buffer_words: the size of the shuffle buffer, through which a larger text is read.
+    """
 
     title = "Config: [corpus]"
     max_words: int = at_least(1, 100)
@@ -56,8 +68,13 @@ class CorpusSettings(Settings):
 
 @dataclass(frozen=True)
 class SoftmaxSettings(Settings):
-    """``kind``: "sampled" or "full". ``n_candidates``: the number of distinct words to draw for
-    each step; half of the vocabulary if that has no more words."""
+    """The softmax.
+
+    Attributes:
+        kind: ``"sampled"`` or ``"full"``.
+        n_candidates: the number of distinct words to draw for each step; half of the vocabulary if
+            that has no more words.
+    """
 
     title = "Config: [softmax]"
     kind: str = one_of("sampled", "full")
@@ -66,22 +83,29 @@ class SoftmaxSettings(Settings):
 
 @dataclass(frozen=True)
 class TrainingSettings(Settings):
-    """The optimizer Adam, its schedule, and when to log, evaluate and save.
+    """The optimizer, Adam; its schedule; and when to log, evaluate and save.
 
-    ``batch_words`` counts boundaries, too. The learning rate rises over ``warmup_steps``, stays,
-    and falls to zero over the last ``decay_steps`` of ``max_steps``; both are shortened if there
-    are fewer steps. ``max_epochs``: the run ends after this many passes over the text, if that is
-    sooner (0: no limit). ``minutes``: a new run times its first steps, and chooses `FITTED` so that
-    it takes about so long (0: no choice). ``head_first``: so many steps train the head alone, if it
-    is new and the biLM is not; at most half of the run. ``eval_words``: the number of words that an
-    evaluation reads (0: all). ``matmul_precision``: PyTorch's name for the precision of float32
-    products; evaluations have the highest. ``mixed_precision``: products are in bfloat16, all else
-    and evaluations in float32. ``checkpoint_seconds``: the longest time between checkpoints.
-
-    ``teacher``: a block ``[training.teacher]`` that names a registered function (``@misc``), which
-    returns a function that gives another model's vectors of sentences, see `teacher.Teacher`. A
-    linear map of the layers learns these vectors. ``teacher_weight``: the weight of the distance to
-    them, ``1 - cos`` for each word, in the loss that is logged.
+    Attributes:
+        batch_words: the number of tokens in a batch, boundaries included.
+        max_steps: the length of the run.
+        max_epochs: the run ends after this many passes over the text, if that is sooner; 0 for no
+            limit.
+        minutes: a new run times its first steps, and chooses `FITTED` so that it takes about so
+            long; 0 for no choice.
+        head_first: the number of first steps that train the head alone, if it is new and the biLM
+            is not; at most half of the run.
+        learning_rate: it rises over ``warmup_steps``, stays, and falls to zero over the last
+            ``decay_steps``. Both are shortened if the run is shorter.
+        matmul_precision: PyTorch's name for the precision of float32 products. Evaluations have the
+            highest.
+        mixed_precision: compute products in bfloat16, all else and evaluations in float32.
+        eval_words: the number of words that an evaluation reads; 0 for all.
+        checkpoint_seconds: the longest time between checkpoints.
+        teacher: a block that names a registered function (``@misc``), whose result gives another
+            model's vectors of sentences, see `teacher.Teacher`. A linear map of the layers learns
+            these vectors.
+        teacher_weight: the weight of the distance to them, ``1 - cos`` for each word, in the loss
+            that is logged.
     """
 
     title = "Config: [training]"
@@ -119,9 +143,11 @@ SECTIONS: dict[str, type[Settings]] = {
 class PretrainConfig:
     """The settings of a run.
 
-    ``model``: None for the shape of the biLM in [paths] weights, or in the checkpoint.
-    ``corpora``: blocks [corpora.train] and [corpora.dev] that name registered corpus readers,
-    instead of shards in [paths].
+    Attributes:
+        model: None for the shape of the biLM in [paths] weights, or in the checkpoint.
+        paths, vocab, corpus, softmax, training: the other sections.
+        corpora: blocks ``train`` and ``dev`` that name registered corpus readers, instead of shards
+            in [paths].
 
     Raises:
         ValueError: a section or setting is unknown, has the wrong type or is out of range, or two

@@ -14,7 +14,7 @@ import numpy as np
 from ..bilm.characters import CharacterIds
 from ..lm.encoded_sentences import EncodedSentences, SentenceBatch
 from ..lm.vocabulary import Vocabulary
-from ..text.shards import CorpusReader
+from ..text.readers import CorpusReader
 from ..util.settings import Settings, at_least
 from ..util.threads import prefetch_map
 from .config import PretrainConfig

@@ -44,15 +44,17 @@ class ProcessGroup:
     def is_first(self) -> bool:
         return self.rank == 0
 
-    def all_reduce(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Add up a tensor over all processes, in place."""
+    def all_reduce(self, *tensors: torch.Tensor) -> None:
+        """Add up each tensor over all processes, in place."""
         if self.world_size > 1:
-            distributed.all_reduce(tensor)
-        return tensor
+            for tensor in tensors:
+                distributed.all_reduce(tensor)
 
     def sum(self, value: float) -> float:
         """Add up a number over all processes, which wait for each other, but for no GPU."""
-        return float(self.all_reduce(torch.tensor(value, dtype=torch.float64)))
+        tensor = torch.tensor(value, dtype=torch.float64)
+        self.all_reduce(tensor)
+        return float(tensor)
 
     def barrier(self) -> None:
         """Wait for all processes."""
@@ -89,10 +91,12 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
         backend, timeout=TIMEOUT, store=store, rank=rank, world_size=world_size
     )
     try:
-        found = find_device(device if device == "cpu" else f"cuda:{os.environ['LOCAL_RANK']}")
-        if found.type == "cuda":
-            torch.cuda.set_device(found)
-        yield ProcessGroup(found, rank, world_size)
+        local_device = find_device(
+            device if device == "cpu" else f"cuda:{os.environ['LOCAL_RANK']}"
+        )
+        if local_device.type == "cuda":
+            torch.cuda.set_device(local_device)
+        yield ProcessGroup(local_device, rank, world_size)
         distributed.barrier()  # a tensor in use when Python ends would abort the process
     except BaseException as error:
         # torchrun ends the other processes when this one has ended, which it does in any case.

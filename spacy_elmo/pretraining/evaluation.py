@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
-
 from ..bilm.model import BiLM
-from ..bilm.sentence_batches import IndexedSentences
 from ..lm.encoded_sentences import EncodedSentences
 from ..lm.head import load_head
 from ..lm.perplexity import Perplexity, evaluate
@@ -22,17 +19,13 @@ from .device import matmul_precision
 from .log import Console, Log
 from .prepare import BEST, LAST, Run
 
-BATCH_WORDS = 4096  # tokens in a batch at most
-N_BATCHES = 8  # at least, if a part of the text is read: sentences of a batch have one length
-
 
 @matmul_precision("highest")  # whatever the precision in training: evaluations are compared
 def measure(
     model: BiLM, head: SoftmaxHead, text: EncodedSentences, max_words: int = 0
 ) -> Perplexity:
     """The perplexity on a text, or on a fixed sample of about this many words; 0 for all."""
-    batch_words = min(BATCH_WORDS, max_words // N_BATCHES) or BATCH_WORDS
-    return evaluate(model, head, text, batch_words, max_words)
+    return evaluate(model, head, text, max_words=max_words)
 
 
 def describe(result: Perplexity) -> str:
@@ -50,15 +43,11 @@ def write_results(run: Run, state: State, console: Console, log: Log) -> None:
     The whole held-out text is read, or the part of it for which a run of some minutes has time.
     A text with only one distinct word has no statistics.
     """
-    max_words, text = state.progress.final_words, run.dev
-    sample: IndexedSentences = text
-    if max_words:
-        step = -(-len(text.tokens) // max_words)
-        sample = IndexedSentences(text.words(np.arange(0, len(text.lengths), step)))
+    max_words = state.progress.final_words
     for path in filter(Path.exists, (run.out / BEST, run.out / LAST)):
         model, (head, _) = load_bilm(path).to(state.group.device), load_head(path)
-        result = measure(model, head.to(state.group.device), text, max_words)
-        if statistics := compute_statistics(model, sample):
+        result = measure(model, head.to(state.group.device), run.dev, max_words)
+        if statistics := compute_statistics(model, run.dev, max_words):
             write_bytes(path / STATISTICS, statistics.to_bytes())
         log.write(step=state.progress.step, model=path.name, **asdict(result), mean=result.mean)
         console.print(f"{path.name}: {describe(result)}")

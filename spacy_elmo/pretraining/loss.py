@@ -63,7 +63,7 @@ class BiLMLoss(nn.Module):
             loss = self.head.sampled_loss(hidden, targets, candidates)
         if self.student is None or teacher is None:
             return loss
-        vectors, tokens = (each.to(hidden.device, non_blocking=True) for each in teacher)
+        vectors, tokens = (tensor.to(hidden.device, non_blocking=True) for tensor in teacher)
         x = self.student(read.layers[:, tokens].transpose(0, 1).flatten(1))
         distance = (1 - F.cosine_similarity(x, vectors)).sum() / batch.n_predicted
         return loss + self.teacher_weight * distance

@@ -21,7 +21,9 @@ AT_THE_END = 4  # as much time as this many evaluations: two models, and their s
 
 
 def fit(run: Run, state: State, notify: Notify) -> Run:
-    """Time some steps and a small evaluation, with a state of the same size.
+    """Time some steps and a small evaluation, and fit the schedule of a run to its minutes.
+
+    They are taken with another state of the same size.
 
     Args:
         run: the run, whose settings have ``minutes``.

@@ -14,7 +14,8 @@ from ..bilm.characters import CharacterIds
 from ..lm.encoded_sentences import EncodedSentences
 from ..lm.head import load_head
 from ..lm.vocabulary import SPECIALS, Vocabulary
-from ..text.shards import CorpusReader, Shards
+from ..text.readers import CorpusReader
+from ..text.shards import Shards
 from ..weights.find import find_weights, load_bilm
 from ..weights.layout import HEAD, VOCAB, WEIGHTS, Card
 from ..weights.native import Weights

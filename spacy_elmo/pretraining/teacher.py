@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..text.shards import CorpusReader
+from ..text.readers import CorpusReader
 from ..util.files import members, naming_errors
 from ..util.settings import shorten
 
@@ -55,10 +55,10 @@ class EncodedVectors:
         self.starts = {_key(words): start for words, start in zip(rows, ends, strict=False)}
 
     def __call__(self, sentences: list[list[str]]) -> list[np.ndarray | None]:
-        found = (self.starts.get(_key(words)) for words in sentences)
+        starts = (self.starts.get(_key(words)) for words in sentences)
         return [
             None if i is None else self.vectors[i : i + len(words)].reshape(len(words), -1)
-            for i, words in zip(found, sentences, strict=True)
+            for i, words in zip(starts, sentences, strict=True)
         ]
 
 
@@ -94,10 +94,10 @@ class Teacher:
         """
         given = self.give(sentences)
         try:
-            found = [vectors if vectors is None else _float_array(vectors) for vectors in given]
-            if len(found) != len(sentences):
-                raise ValueError(f"it gave {len(found)} for {len(sentences)}")
-            for words, array in zip(sentences, found, strict=True):
+            arrays = [vectors if vectors is None else _float_array(vectors) for vectors in given]
+            if len(arrays) != len(sentences):
+                raise ValueError(f"it gave {len(arrays)} for {len(sentences)}")
+            for words, array in zip(sentences, arrays, strict=True):
                 if array is None:
                     continue
                 if array.shape != (len(words), self.size or array.shape[-1]):
@@ -110,7 +110,7 @@ class Teacher:
                 f"each sentence, D always {self.size or 'the same'}. From this "
                 f"{type(given).__name__}: {error}."
             ) from error
-        return found
+        return arrays
 
     def targets(self, sentences: list[list[str]]) -> Targets | None:
         """The vectors of a batch of sentences, None if there are none.
@@ -121,15 +121,15 @@ class Teacher:
         Raises:
             ValueError: see `vectors`.
         """
-        found, indices, start = [], [], 0
+        arrays, indices, start = [], [], 0
         for words, array in zip(sentences, self.vectors(sentences), strict=True):
             if array is not None:
-                found.append(array)
+                arrays.append(array)
                 indices.append(np.arange(start + 1, start + 1 + len(words)))
             start += len(words) + 2
-        if not found:
+        if not arrays:
             return None
-        return torch.from_numpy(np.concatenate(found)), torch.from_numpy(np.concatenate(indices))
+        return torch.from_numpy(np.concatenate(arrays)), torch.from_numpy(np.concatenate(indices))
 
 
 def _float_array(vectors: Any) -> np.ndarray:
@@ -158,8 +158,8 @@ def find_teacher(
             f"of sentences."
         )
     first = [[*read(words)][:max_words] for words in islice(reader.sentences(), SAMPLE)]
-    found = [array for words in first for array in Teacher(give).vectors([words])]
-    sizes = [array.shape[1] for array in found if array is not None]
+    arrays = [array for words in first for array in Teacher(give).vectors([words])]
+    sizes = [array.shape[1] for array in arrays if array is not None]
     if not sizes:
         raise ValueError(
             f"Config: [training.teacher] has no vectors for the first {len(first):,} sentences of "

@@ -132,7 +132,7 @@ def take_steps(
     progress, group, settings = state.progress, state.group, run.settings
     began = time.monotonic() - progress.seconds
 
-    def place() -> dict[str, float]:
+    def counters() -> dict[str, float]:
         """How far the run is, for an entry of its log."""
         progress.seconds = time.monotonic() - began
         epoch, seconds = progress.position.epoch, progress.seconds
@@ -141,7 +141,7 @@ def take_steps(
     def evaluate(title: str) -> Perplexity:
         result = measure(state.model, state.head, run.dev, settings.eval_words)
         check_finite(run, state, result.mean)
-        log.write(**place(), **asdict(result), mean=result.mean)
+        log.write(**counters(), **asdict(result), mean=result.mean)
         console.print(f"{title}: {describe(result)}")
         return result
 
@@ -161,7 +161,7 @@ def take_steps(
                 losses.clear()
                 if group.is_first:
                     check_finite(run, state, loss)
-                log.write(**place(), loss=loss, lr=rate)
+                log.write(**counters(), loss=loss, lr=rate)
                 speed = progress.words / progress.seconds
                 console.bar.set_postfix_str(f"loss {loss:.3f}, {speed:,.0f} words/s", refresh=False)
             console.bar.update()

@@ -54,17 +54,20 @@ def train_step(
 
     # Each thread computes on one processor: products of a few hundred rows are too small to divide.
     n_threads = len(state.modules)
-    total = sum(result() for _, result in prefetch_map(backward, range(n_threads), n_threads))
+    results = prefetch_map(backward, range(n_threads), n_threads)
+    total = torch.stack([result() for _, result in results]).sum()
+    gradients = []
     for first, *others in zip(*(module.parameters() for module in state.modules), strict=True):
         if first.requires_grad:
             first.grad = torch.zeros_like(first) if first.grad is None else first.grad
             for other in others:
                 first.grad += 0 if other.grad is None else other.grad
-            state.group.all_reduce(first.grad)
+            gradients.append(first.grad)
+    state.group.all_reduce(*gradients)
     torch.nn.utils.clip_grad_norm_(state.parameters, settings.max_grad_norm)
     state.optimizer.param_groups[0]["lr"] = learning_rate
     state.optimizer.step()
 
     progress.step += 1
     progress.words += batch.n_words
-    return torch.as_tensor(total)
+    return total

@@ -18,8 +18,8 @@ def center(vectors: np.ndarray) -> np.ndarray:
     return centered / np.linalg.norm(centered, axis=1, keepdims=True).clip(1e-12)
 
 
-def divide(
-    distance: np.ndarray, most: int, exactly: int | None = None
+def cluster(
+    distance: np.ndarray, max_clusters: int, n_clusters: int | None = None
 ) -> tuple[np.ndarray, float | None]:
     """Divide items into groups by average linkage.
 
@@ -29,8 +29,8 @@ def divide(
 
     Args:
         distance: ``(n, n)``, symmetric; n is at least 2.
-        most: the largest number of groups.
-        exactly: a fixed number of groups instead, at most n.
+        max_clusters: the largest number of groups.
+        n_clusters: a fixed number of groups instead, at most n.
 
     Returns:
         The group of each item, ``(n,)``: 0 for the largest; groups of the same size are in the
@@ -38,7 +38,7 @@ def divide(
         compared.
 
     Raises:
-        ValueError: ``exactly`` is below 1 or above n.
+        ValueError: ``n_clusters`` is below 1 or above n.
     """
     from sklearn.cluster import AgglomerativeClustering
     from sklearn.metrics import silhouette_score
@@ -49,8 +49,8 @@ def divide(
 
     # By rounding, some may be below 0, and the diagonal above.
     distance = np.maximum(distance, 0) * (1 - np.eye(len(distance)))
-    numbers = range(2, min(most, len(distance) - 1) + 1) if exactly is None else ()
-    best, best_score = cut(1 if exactly is None else exactly), None
+    numbers = range(2, min(max_clusters, len(distance) - 1) + 1) if n_clusters is None else ()
+    best, best_score = cut(1 if n_clusters is None else n_clusters), None
     for groups in map(cut, numbers):
         if (np.bincount(groups) >= MIN_SIZE).sum() >= 2:
             score = float(silhouette_score(distance, groups, metric="precomputed"))

@@ -24,7 +24,7 @@ from ..pipeline.similarity import occurrence_vector
 from ..text.segments import sentence_bounds
 from ..util.optional_imports import require_extra
 from ..util.progress import ProgressBar
-from .clusters import MIN_SILHOUETTE, MIN_SIZE, MOST_ITEMS, center, divide
+from .clusters import MIN_SILHOUETTE, MIN_SIZE, MOST_ITEMS, center, cluster
 
 MOST_KEYWORDS = 3  # for a group
 MIN_CONTEXTS = 3  # fewer cannot be grouped
@@ -138,7 +138,7 @@ def find_senses(
         tokenized: text files have a sentence per line and spaces between words.
         column: the column of texts, see `encoding.row_files.RowFiles`.
         most_contexts: if there are more contexts, take a sample of this size, always the same.
-        n_senses: the number of groups; None to let the silhouette decide, see `clusters.divide`.
+        n_senses: the number of groups; None to let the silhouette decide, see `clusters.cluster`.
         quiet: show no progress.
 
     Raises:
@@ -151,14 +151,15 @@ def find_senses(
     encoder = Encoder(weights, lang=lang)
     nlp, encoder.elmo.store = encoder.nlp, ["layers"]
     with ProgressBar("sentences", quiet=quiet) as bar:
-        chosen, complete = sample(occurrences(nlp, rows, word.lower(), bar), most_contexts)
+        occurrences = find_occurrences(nlp, rows, word.lower(), bar)
+        chosen, complete = take_sample(occurrences, most_contexts)
     if len(chosen) < (needed := max(MIN_CONTEXTS, n_senses or 0)):
         raise ValueError(
             f"'{word}' has {len(chosen)} different contexts in '{corpus}'; {needed} are needed. "
             f"Only tokens of this form are counted: give a word that is a single token, or more "
             f"text."
         )
-    groups, silhouette = group(read(nlp, chosen), nlp, n_senses)
+    groups, silhouette = group_contexts(read_contexts(nlp, chosen), nlp, n_senses)
     return Senses(word, groups, complete, silhouette)
 
 
@@ -183,7 +184,7 @@ class Occurrence(NamedTuple):
         return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
 
 
-def occurrences(
+def find_occurrences(
     nlp: Language, corpus: RowFiles, word: str, bar: ProgressBar
 ) -> Iterator[Occurrence]:
     """Yield the occurrences of a word, in the order of the corpus.
@@ -205,40 +206,40 @@ def occurrences(
         bar.update(len(chunk.ids))
 
 
-def sample(found: Iterable[Occurrence], most: int) -> tuple[list[Occurrence], bool]:
+def take_sample(occurrences: Iterable[Occurrence], most: int) -> tuple[list[Occurrence], bool]:
     """Take a sample of distinct occurrences.
 
     It has the smallest hashes: each occurrence is equally likely, memory is bounded, and the same
     texts give the same sample, however often each occurs.
 
     Args:
-        found: occurrences of a word.
+        occurrences: the occurrences of a word.
         most: the size of the sample.
 
     Returns:
         The sample in its order, and whether it has all distinct occurrences.
     """
     heap, kept, complete = list[tuple[int, int, Occurrence]](), set[int](), True
-    for number, each in enumerate(found):
-        digest = each.digest()
+    for number, occurrence in enumerate(occurrences):
+        digest = occurrence.digest()
         if digest in kept:
             continue
         kept.add(digest)
-        heappush(heap, (-digest, number, each))  # the largest hash first
+        heappush(heap, (-digest, number, occurrence))  # the largest hash first
         if len(heap) > most:
             kept.remove(-heappop(heap)[0])
             complete = False
-    return [each for _, _, each in sorted(heap, key=itemgetter(1))], complete
+    return [occurrence for _, _, occurrence in sorted(heap, key=itemgetter(1))], complete
 
 
-def read(nlp: Language, found: Iterable[Occurrence]) -> list[Context]:
+def read_contexts(nlp: Language, occurrences: Iterable[Occurrence]) -> list[Context]:
     """Read each sentence once, and make contexts. The elmo component of ``nlp`` stores layers."""
     contexts = []
-    by_sentence = groupby(found, key=attrgetter("sentence"))
+    by_sentence = groupby(occurrences, key=attrgetter("sentence"))
     sentences = ((sentence, list(words)) for sentence, words in by_sentence)
     for doc, words in nlp.pipe(sentences, as_tuples=True, batch_size=BATCH):
         [tokens] = sentence_bounds(doc).tokens
-        contexts += [make_context(doc, tokens, each.i, each.row) for each in words]
+        contexts += [make_context(doc, tokens, word.i, word.row) for word in words]
     return contexts
 
 
@@ -252,25 +253,25 @@ def split_sentences(doc: Doc) -> Iterator[Doc]:
             yield make_sentence(doc.vocab, words, spaces)
 
 
-def group(
-    found: Sequence[Context], nlp: Language, n_senses: int | None = None
+def group_contexts(
+    contexts: Sequence[Context], nlp: Language, n_senses: int | None = None
 ) -> tuple[list[Sense], float | None]:
     """Group contexts by the similarity of their vectors.
 
     Args:
-        found: two contexts or more.
+        contexts: two contexts or more.
         nlp: a pipeline, whose tokenizer and stop words decide on keywords.
         n_senses: the number of groups; None to let the silhouette decide.
 
     Returns:
-        The groups, the largest first, and the best silhouette, see `divide`.
+        The groups, the largest first, and the best silhouette, see `cluster`.
 
     Raises:
         ValueError: the number of groups is below 1, or above the number of contexts.
     """
-    vectors = center(np.stack([context.vector for context in found]))
-    label, silhouette = divide(1 - vectors @ vectors.T, MOST_SENSES, n_senses)
-    words = [content_words(nlp, context) for context in found]
+    vectors = center(np.stack([context.vector for context in contexts]))
+    label, silhouette = cluster(1 - vectors @ vectors.T, MOST_SENSES, n_senses)
+    words = [content_words(nlp, context) for context in contexts]
     groups = []
     for number in range(label.max() + 1):
         members, others = np.flatnonzero(label == number), np.flatnonzero(label != number)
@@ -278,7 +279,7 @@ def group(
         typical = members[np.argsort(-typicality, kind="stable")]
         keywords = find_keywords([words[i] for i in members], [words[i] for i in others])
         keywords = keywords or [*dict.fromkeys(words[typical[0]])][:MOST_KEYWORDS]
-        groups.append(Sense([found[i] for i in typical], keywords))
+        groups.append(Sense([contexts[i] for i in typical], keywords))
     return groups, silhouette
 
 

@@ -1,15 +1,21 @@
-"""Finds the files of texts, tells their formats apart, and reads lines."""
+"""Finds the files of texts, tells their formats apart, and reads lines and tables."""
 
 from __future__ import annotations
 
+import csv
 import gzip
+import json
 import lzma
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from glob import glob
+from itertools import chain, count
 from pathlib import Path
 from typing import IO, Any
 
 from ..util.files import naming_errors
+from ..util.optional_imports import import_extra
+from ..util.settings import shorten
 
 META = "meta.json"  # describes the shards beside it
 MAX_LINE = 10_000_000  # characters; spaCy itself refuses texts of more than a million
@@ -22,8 +28,11 @@ TEXTS = (".txt", ".jsonl", ".csv", ".tsv")
 SUFFIXES = (
     *(text + packer for text in TEXTS for packer in ("", *PACKERS)), ".parquet", ".spacy",
 )  # fmt: skip
-UNREAD = (".json", ".ndjson", ".jsonlines", ".conllu", ".conll", ".xlsx")
+UNSUPPORTED = (".json", ".ndjson", ".jsonlines", ".conllu", ".conll", ".xlsx")
 Paths = str | Path | Sequence[str | Path]
+LINE_END = re.compile("\r\n|\r|\n")
+BATCH_ROWS = 64  # rows of Parquet in memory
+Rows = Iterator[tuple[int, list[Any]]]  # the number of the line or row, and its values
 
 
 def open_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -> IO[str]:
@@ -73,19 +82,19 @@ def find_files(paths: Paths) -> list[Path]:
     if not isinstance(paths, str | Path):
         return [file for path in paths for file in find_files(path)]
     path = Path(paths)
-    found: Iterable[Path] = [path]
+    candidates: Iterable[Path] = [path]
     if path.is_dir():
         named = ((file.name.lower(), file) for file in path.iterdir())
-        found = (file for name, file in named if name.endswith(SUFFIXES) and name[0] != ".")
+        candidates = (file for name, file in named if name.endswith(SUFFIXES) and name[0] != ".")
     elif not path.exists():
-        found = map(Path, glob(str(path), recursive=True))
-    files = sorted(file for file in found if file.is_file() and file.name != META)
+        candidates = map(Path, glob(str(path), recursive=True))
+    files = sorted(file for file in candidates if file.is_file() and file.name != META)
     if not files:
         raise ValueError(f"No texts at '{path}': expected {FORMATS}.")
     return files
 
 
-def form(file: Path) -> str:
+def format_of(file: Path) -> str:
     """The suffix that tells a file's format, without that of its compression, in lower case."""
     is_packed = file.suffix.lower() in PACKERS
     return (file.with_suffix("") if is_packed else file).suffix.lower()
@@ -94,3 +103,138 @@ def form(file: Path) -> str:
 def is_shard(file: Path) -> bool:
     """Tell if a file is a shard that `write_shards` has written."""
     return file.name.startswith("shard-") and (file.parent / META).is_file()
+
+
+def texts_in(path: Path, column: str | None = None) -> Iterator[str]:
+    """Yield the texts in a file.
+
+    Args:
+        path: the file, whose suffix tells the format.
+        column: the column of texts in a table, see `rows_in`; None for ``"text"``.
+
+    Raises:
+        ValueError: the file cannot be read, has another format, or has no such column.
+    """
+    if format_of(path) in (".spacy", *UNSUPPORTED):
+        raise ValueError(
+            f"'{path}' is not text: expected {FORMATS}. pandas makes JSONL of a table by "
+            f"frame.to_json('texts.jsonl', orient='records', lines=True)."
+        )
+    if format_of(path) in TABLES:
+        return (text for [text] in rows_in(path, [column or "text"]))
+    return read_lines(path)
+
+
+def paragraphs_in(path: Path, column: str | None = None) -> Iterator[str]:
+    """Yield the lines of each text in a file, see `texts_in`. Lines end in LF, CR LF or CR."""
+    return chain.from_iterable(map(LINE_END.split, texts_in(path, column)))
+
+
+def rows_in(path: Path, columns: Sequence[str]) -> Iterator[list[Any]]:
+    """Yield the values of some columns, row by row.
+
+    A null is an empty text; so is NaN in JSONL, which Python writes for a null. CSV and TSV are
+    quoted as by Python's `csv` and spreadsheets, and their first line has the names of columns.
+
+    Args:
+        path: a file whose `format_of` is in `TABLES`.
+        columns: the names of columns, in JSONL of keys. The first column has the texts.
+
+    Raises:
+        ValueError: the file cannot be read, has no such column, or a text is something else.
+    """
+    read, unit = TABLES[format_of(path)]
+    for number, (text, *others) in read(path, columns):
+        try:
+            text = check_text(text)
+            text.encode()  # an error for half of a surrogate pair, which is no character
+            if len(text) > MAX_LINE:
+                raise ValueError(f"the text has more than {MAX_LINE:,} characters")
+        except ValueError as error:
+            raise ValueError(f"{unit} {number} of {path}: {error}.") from error
+        yield [text, *others]
+
+
+def check_text(text: Any) -> str:
+    """A text from a file or a user. A null (None, NaN, pandas' ``<NA>``) is an empty text.
+
+    Raises:
+        ValueError: the argument is something else.
+    """
+    is_nan = isinstance(text, float) and text != text
+    if text is None or is_nan or type(text).__name__ == "NAType":
+        return ""
+    if not isinstance(text, str):
+        raise ValueError(f"expected a text, found {shorten(text)}")
+    return str(text)  # spaCy takes no strings of NumPy
+
+
+def _json_rows(path: Path, columns: Sequence[str]) -> Rows:
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            continue
+        place = f"Line {number} of {path}"
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{place} is not JSON: {error}") from error
+        if not isinstance(record, dict):
+            example = f'{{{json.dumps(columns[0])}: "…"}}'
+            raise ValueError(f"{place} is not a JSON object, as in {example}: {shorten(record)}")
+        _check_columns(columns, list(record), f"{place}: ")
+        yield number, [record[column] for column in columns]
+
+
+def _csv_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -> Rows:
+    csv.field_size_limit(MAX_LINE)
+    with (
+        naming_errors("the table", path),
+        open_text(path, encoding="utf-8-sig", newline="") as file,  # line ends in texts stay
+    ):
+        reader = csv.reader(limited_lines(file), delimiter=delimiter, strict=True)
+        try:
+            names = next(reader, [])
+            _check_columns(columns, names)
+            places = [names.index(column) for column in columns]
+            for values in filter(None, reader):  # without empty lines
+                if len(values) != len(names):
+                    raise csv.Error(f"{len(values)} fields, where there are {len(names)} columns")
+                yield reader.line_num, [values[i] for i in places]
+        except csv.Error as error:
+            raise ValueError(f"line {reader.line_num}: {error}") from error
+
+
+def _tsv_rows(path: Path, columns: Sequence[str]) -> Rows:
+    return _csv_rows(path, columns, "\t")
+
+
+def _parquet_rows(path: Path, columns: Sequence[str]) -> Rows:
+    parquet = import_extra("pyarrow.parquet", "parquet", "Parquet needs pyarrow", str(path))
+    numbers, chosen = count(1), list(dict.fromkeys(columns))
+    with naming_errors("the table", path), parquet.ParquetFile(path) as file:
+        _check_columns(columns, file.schema_arrow.names)
+        for batch in file.iter_batches(BATCH_ROWS, columns=chosen, use_threads=False):
+            lists = [batch[column].to_pylist() for column in columns]
+            for values, number in zip(zip(*lists, strict=True), numbers, strict=False):
+                yield number, list(values)
+
+
+# The function that reads a format, and what it counts.
+TABLES: dict[str, tuple[Callable[[Path, Sequence[str]], Rows], str]] = {
+    ".jsonl": (_json_rows, "Line"),
+    ".csv": (_csv_rows, "Line"),
+    ".tsv": (_tsv_rows, "Line"),
+    ".parquet": (_parquet_rows, "Row"),
+}
+
+
+def _check_columns(columns: Sequence[str], known: list[str], place: str = "") -> None:
+    """Raise a ValueError if a column is missing, or there twice."""
+    for column in columns:
+        if (n := known.count(column)) != 1:
+            found, names = f"{n} columns" if n else "no column", ", ".join(known) or "none"
+            names = names if len(names) <= 200 else f"{names[:200]}…"
+            option = "--column" if column == columns[0] else "--keep"
+            raise ValueError(
+                f"{place}{found} {column!r}; there are: {names}. Name one of these ({option})."
+            )

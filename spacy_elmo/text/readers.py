@@ -1,8 +1,11 @@
-"""Tokenizes raw texts and splits them into sentences, in memory that does not grow with them."""
+"""Corpus readers: raw texts are tokenized and split into sentences, in bounded memory."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, lru_cache
@@ -18,15 +21,52 @@ from spacy.vocab import Vocab
 from ..util.files import naming_errors
 from ..util.workers import map_in_processes
 from ..weights.native import Weights
-from .files import Paths, find_files, form
+from .files import Paths, find_files, format_of, paragraphs_in
 from .segments import chunks, sentence_bounds
-from .shards import CorpusReader, split_at_spaces
-from .tables import paragraphs_in
 
 BY_RULES = "spacy.Tokenizer.v1"
 ZONE_SIZE, ZONE_CHARACTERS = 2000, 2**20  # paragraphs in memory, and their characters
 KEPT_WORDS, MOST_CHARACTERS = 50_000, 128  # words that stay in a vocab, and characters of a word
 MAX_UNPACKED, MAX_PACKED_RATIO = 2**28, 200  # repeated Docs are packed 130 times smaller
+
+
+class CorpusReader(ABC):
+    """Reads a text in files, sentence by sentence.
+
+    A registered function that [corpora.train] or [corpora.dev] in a config names returns one.
+    """
+
+    @abstractmethod
+    def files(self) -> list[Path]:
+        """The files of the text, always in the same order.
+
+        Raises:
+            ValueError: there are no files.
+        """
+
+    @abstractmethod
+    def sentences_in(self, file: Path) -> Iterator[list[str]]:
+        """Yield the sentences in a file as lists of words, without empty ones.
+
+        Raises:
+            ValueError: the file cannot be read.
+        """
+
+    @abstractmethod
+    def card(self) -> dict[str, str]:
+        """The language of the text as ``lang``, and the registered name of its tokenizer as
+        ``tokenizer`` if it is not the default of the language. The card of the biLM gets both."""
+
+    def fingerprint(self) -> str:
+        """A hash of the files' names, sizes and order, and of the tokenizer. The directory of the
+        files does not matter."""
+        files = [(file.name, file.stat().st_size) for file in self.files()]
+        facts = json.dumps([type(self).__name__, sorted(self.card().items()), files])
+        return hashlib.sha256(facts.encode()).hexdigest()
+
+    def sentences(self) -> Iterator[list[str]]:
+        """Yield the sentences in all files."""
+        return (words for file in self.files() for words in self.sentences_in(file))
 
 
 class Texts(CorpusReader):
@@ -36,7 +76,7 @@ class Texts(CorpusReader):
         paths: files in `files.FORMATS`, see `find_files`.
         lang: the code of their language.
         tokenizer: see `blank`.
-        column: see `tables.texts_in`.
+        column: see `files.texts_in`.
     """
 
     def __init__(
@@ -122,6 +162,11 @@ def memory_zone(nlp: Language, texts: Iterable[str]) -> AbstractContextManager[A
     return nullcontext()
 
 
+def split_at_spaces(words: Iterable[str]) -> list[str]:
+    """Split words with white space in them, which a shard could not have."""
+    return [piece for word in words for piece in word.split()]
+
+
 def sentences_of(doc: Doc) -> list[list[str]]:
     """The sentences of a Doc as lists of words, without empty ones. No word has white space."""
     return [split_at_spaces(doc[i].text for i in some) for some in sentence_bounds(doc).tokens]
@@ -140,19 +185,19 @@ def split_text(nlp: Language, paragraphs: Iterable[str]) -> Iterator[list[str]]:
 def tokenize_files(
     nlp: Language, texts: Iterable[Path], n_process: int, column: str | None = None
 ) -> Iterator[list[str]]:
-    """Yield the sentences in several texts, which end as for an elmo component.
+    """Yield the sentences in several texts, split as the elmo component splits them.
 
     Args:
         nlp: the pipeline whose tokenizer is used. Docs in a DocBin keep their tokens, and their
             sentences if they have any.
         texts: files in `files.FORMATS`.
         n_process: the number of processes that tokenize.
-        column: see `tables.texts_in`.
+        column: see `files.texts_in`.
 
     Raises:
         ValueError: a text cannot be read.
     """
-    for is_docs, files in groupby(texts, lambda text: form(text) == ".spacy"):
+    for is_docs, files in groupby(texts, lambda text: format_of(text) == ".spacy"):
         if is_docs:
             yield from chain.from_iterable(_stored_sentences(nlp, file) for file in files)
             continue

@@ -69,7 +69,7 @@ def sentence_bounds(doc: Doc, segments: str = "auto") -> Sentences:
 
 
 def _starts_by_punctuation(orths: list[int], is_punct: list[int]) -> list[int]:
-    """Where sentences start: after punctuation marks with a final one among them."""
+    """Where sentences start: after a run of punctuation marks, one of which is final."""
     starts: list[int] = []
     has_ended = False
     for i, (orth, may_follow) in enumerate(zip(orths, is_punct, strict=True)):

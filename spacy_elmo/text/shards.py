@@ -1,59 +1,17 @@
-"""The interface of corpus readers, and shards: files with a sentence per line and spaces between
-words."""
+"""Shards: files with a sentence per line and spaces between words."""
 
 from __future__ import annotations
 
 import gzip
-import hashlib
-import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
 from ..util.files import read_json, write_json
-from .files import META, TEXTS, UNREAD, Paths, find_files, form, read_lines
+from .files import META, TEXTS, UNSUPPORTED, Paths, find_files, format_of, read_lines
+from .readers import CorpusReader, split_at_spaces
 
 META_KEYS = ("lang", "tokenizer")
-
-
-class CorpusReader(ABC):
-    """Reads a text in files, sentence by sentence.
-
-    A registered function that [corpora.train] or [corpora.dev] in a config names returns one.
-    """
-
-    @abstractmethod
-    def files(self) -> list[Path]:
-        """The files of the text, always in the same order.
-
-        Raises:
-            ValueError: there are no files.
-        """
-
-    @abstractmethod
-    def sentences_in(self, file: Path) -> Iterator[list[str]]:
-        """Yield the sentences in a file as lists of words, without empty ones.
-
-        Raises:
-            ValueError: the file cannot be read.
-        """
-
-    @abstractmethod
-    def card(self) -> dict[str, str]:
-        """The language of the text as ``lang``, and the registered name of its tokenizer as
-        ``tokenizer`` if it is not the default of the language. The card of the biLM gets both."""
-
-    def fingerprint(self) -> str:
-        """A hash of the files' names, sizes and order, and of the tokenizer. The directory of the
-        files does not matter."""
-        files = [(file.name, file.stat().st_size) for file in self.files()]
-        facts = json.dumps([type(self).__name__, sorted(self.card().items()), files])
-        return hashlib.sha256(facts.encode()).hexdigest()
-
-    def sentences(self) -> Iterator[list[str]]:
-        """Yield the sentences in all files."""
-        return (words for file in self.files() for words in self.sentences_in(file))
 
 
 class Shards(CorpusReader):
@@ -69,7 +27,7 @@ class Shards(CorpusReader):
     def files(self) -> list[Path]:
         files = find_files(self.paths)
         for file in files:
-            if form(file) in (*TEXTS[1:], ".parquet", ".spacy", *UNREAD):
+            if format_of(file) in (*TEXTS[1:], ".parquet", ".spacy", *UNSUPPORTED):
                 raise ValueError(
                     f"'{file}' is not tokenized text, a sentence per line with spaces between "
                     f"words: make such files by `python -m spacy elmo tokenize`."
@@ -86,11 +44,6 @@ class Shards(CorpusReader):
             data = read_json(meta) if meta.exists() else {}
             facts.append({(key, data[key]) for key in META_KEYS if isinstance(data.get(key), str)})
         return dict(sorted(set.intersection(*facts)))
-
-
-def split_at_spaces(words: Iterable[str]) -> list[str]:
-    """Split words with white space in them, which a shard could not have."""
-    return [piece for word in words for piece in word.split()]
 
 
 def write_shards(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..lm.language_model import BLANK, LanguageModel, checked
+from ..lm.language_model import BLANK, LanguageModel, check_sentence
 from .figure import COLOURS, FAINT, cut, in_style, new_figure, save_figure
 
 ROOM = 1.25  # times the longest bar, with its number beside it
@@ -35,14 +35,14 @@ def draw_blanks(
     Raises:
         ValueError: there is no blank, or n is below 1.
     """
-    words = checked(words, n)
+    words = check_sentence(words, n)
     positions = [i for i, word in enumerate(words) if word == BLANK]
     if not positions:
         raise ValueError(f"The sentence has no blank: write {BLANK} for each word to predict.")
-    found = [(i, side, top) for i in positions for side, top in enumerate(lm.fill(words, i, n))]
-    rows, longest = len(found), max(probability for *_, top in found for _, probability in top)
+    panels = [(i, side, top) for i in positions for side, top in enumerate(lm.fill(words, i, n))]
+    rows, longest = len(panels), max(probability for *_, top in panels for _, probability in top)
     figure, axes = new_figure("Filling the blanks", rows * (LINE * n + 0.45) + 0.8, nrows=rows)
-    for panel, (position, side, guesses) in zip(axes, found, strict=True):
+    for panel, (position, side, guesses) in zip(axes, panels, strict=True):
         labels = [cut(word, WORD_CHARACTERS) for word, _ in guesses]
         values = [probability for _, probability in guesses]
         bars = panel.barh(range(len(guesses)), values, tick_label=labels, color=COLOURS[side])

@@ -29,7 +29,7 @@ def draw_bars(scores: Bars, title: str = "Scores", output: str | Path | None = N
     width = BAR / len(models)
     for number, model in enumerate(models):
         places = [place + width * (number - (len(models) - 1) / 2) for place in range(len(scores))]
-        means, ranges = means_and_ranges([each[model] for each in scores.values()])
+        means, ranges = means_and_ranges([values[model] for values in scores.values()])
         colour, errors = COLOURS[(number + 4) % 5], ranges if any(map(any, ranges)) else None
         bars = axes.barh(places, means, 0.95 * width, xerr=errors, label=model, color=colour)
         axes.bar_label(bars, fmt="%.1f", padding=4)
@@ -86,7 +86,7 @@ def draw_curves(
 
 def means_and_ranges(scores: list[list[float]]) -> tuple[list[float], list[list[float]]]:
     """The mean of each list, and the distances from it to the smallest and the largest value."""
-    means = [mean(each) for each in scores]
-    below = [m - min(each) for m, each in zip(means, scores, strict=True)]
-    above = [max(each) - m for m, each in zip(means, scores, strict=True)]
+    means = [mean(values) for values in scores]
+    below = [m - min(values) for m, values in zip(means, scores, strict=True)]
+    above = [max(values) - m for m, values in zip(means, scores, strict=True)]
     return means, [below, above]

@@ -22,27 +22,27 @@ LEFT, RIGHT = re.compile(r"(?:\S+\s+){0,3}\S*$"), re.compile(r"\S*(?:\s+\S+){0,2
 
 
 @in_style()
-def draw_senses(found: Senses, *, output: str | Path | None = None) -> Any:
+def draw_senses(senses: Senses, *, output: str | Path | None = None) -> Any:
     """Draw the contexts of a word, grouped by similarity.
 
     Contexts with similar vectors are points near each other (the first two principal components).
     The most typical contexts have their words beside them, where there is room.
 
     Args:
-        found: the senses from `spacy_elmo.find_senses`.
+        senses: the senses from `spacy_elmo.find_senses`.
         output: the file to write.
 
     Returns:
         A figure of matplotlib.
     """
-    contexts = [context for group in found.groups for context in group.contexts]
+    contexts = [context for group in senses.groups for context in group.contexts]
     points = project(center(np.stack([context.vector for context in contexts])))
-    figure, axes = new_figure(f"Senses of “{found.word}”", 5.6 + 0.26 * len(found.groups))
+    figure, axes = new_figure(f"Senses of “{senses.word}”", 5.6 + 0.26 * len(senses.groups))
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(True)
     axes.margins(0.12)
     ranks = list[int]()  # how typical each point is for its group
-    for number, group in enumerate(found.groups, 1):
+    for number, group in enumerate(senses.groups, 1):
         n = len(group.contexts)
         label = f"{number} · {n} contexts · {cut(', '.join(group.keywords), KEYWORD_CHARACTERS)}"
         members = points[len(ranks) :][:n]

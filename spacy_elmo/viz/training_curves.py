@@ -74,8 +74,8 @@ def read_curves(run: Path) -> Curves:
     """
     entries, curves = [entry for entry in read_log(run) if "words" in entry], {}
     for kind in PANELS:
-        found = [(entry["words"], entry[kind]) for entry in entries if entry.get(kind) is not None]
-        curves[kind] = [(words, value) for words, value in found if 0 <= value <= MOST]
+        points = [(entry["words"], entry[kind]) for entry in entries if entry.get(kind) is not None]
+        curves[kind] = [(words, value) for words, value in points if 0 <= value <= MOST]
     if not curves["loss"] + curves["mean"]:
         raise ValueError(f"There are no losses in a log at '{run}'. Give the directory of a run.")
     return curves

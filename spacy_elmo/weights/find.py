@@ -69,10 +69,10 @@ def find_weights(weights: WeightsLike) -> Weights:
 
 def find_name(name: str | Path) -> Path | None:
     """The `path_of_name` of a ``str``, with a warning if there is such a path, too."""
-    found = path_of_name(name) if isinstance(name, str) else None
-    if found is not None:
-        warn_of_path(name, found)
-    return found
+    path = path_of_name(name) if isinstance(name, str) else None
+    if path is not None:
+        warn_of_path(name, path)
+    return path
 
 
 def path_of_name(name: str) -> Path | None:

@@ -48,7 +48,7 @@ class Card:
             if not isinstance(value, kind):
                 raise ValueError(f"The card's '{name}' must be {words}, found {value!r}.")
         sources = self.meta.get("sources", [])
-        if not all(isinstance(each, dict) for each in sources):
+        if not all(isinstance(source, dict) for source in sources):
             raise ValueError(f"The card's 'sources' must be a list of objects, found {sources!r}.")
 
     @classmethod

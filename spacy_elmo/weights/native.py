@@ -13,7 +13,7 @@ from ..bilm.model import BiLM
 from ..util.files import naming_errors, read_json, write_json
 from .layout import CONFIG, FILES, HEAD, VOCAB, WEIGHTS, Card, read_words
 from .statistics import Statistics
-from .tensors import Tensors, build, check_tensors, head_like, open_tensors, stored, write_tensors
+from .tensors import Tensors, build, check_tensors, empty_head, open_tensors, stored, write_tensors
 
 
 class Weights:
@@ -75,7 +75,7 @@ class Weights:
         """
         words = self.words()
         source = f"The head of {self.where} ({len(words):,} words in '{self.path / VOCAB}')"
-        expected = head_like(len(words), self.config())
+        expected = empty_head(len(words), self.config())
         return words, check_tensors(expected, source, *open_tensors(self.path / HEAD))
 
     def statistics(self) -> Statistics | None:

@@ -104,10 +104,10 @@ class SavedWeights(Weights):
         # They are the state of the only shim in a thinc model.
         [nodes] = members(srsly.read_msgpack(self.path / "model"), shims=list)
         shims = [shim for node in nodes if isinstance(node, list) for shim in node]
-        found = [shim for shim in shims if isinstance(shim, bytes) and shim]
-        if len(found) != 1:
+        states = [shim for shim in shims if isinstance(shim, bytes) and shim]
+        if len(states) != 1:
             raise ValueError("it is another component")
-        return Parts(*members(srsly.msgpack_loads(found[0]), state=bytes))
+        return Parts(*members(srsly.msgpack_loads(states[0]), state=bytes))
 
 
 def weights_in(path: Path) -> Weights | None:

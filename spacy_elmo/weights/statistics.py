@@ -91,23 +91,26 @@ class Statistics:
         shapes |= {"mean": layers, "std": layers}
         expected = {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
         checked = check_tensors(expected, "The file of statistics", tensors)
-        found = {name: tensor.numpy() for name, tensor in checked.items()}
-        shares = found.pop("frequencies")
-        if (found["std"] <= 0).any() or (shares < 0).any() or shares.sum() > 1.001:
+        arrays = {name: tensor.numpy() for name, tensor in checked.items()}
+        shares = arrays.pop("frequencies")
+        if (arrays["std"] <= 0).any() or (shares < 0).any() or shares.sum() > 1.001:
             raise ValueError("deviations or frequencies are none: compute the statistics again")
-        return cls(dict(zip(words, shares.tolist(), strict=True)), **found)
+        return cls(dict(zip(words, shares.tolist(), strict=True)), **arrays)
 
 
 @threads_for(0)
-def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics | None:
+def compute_statistics(
+    model: BiLM, text: IndexedSentences, max_words: int = 0
+) -> Statistics | None:
     """Compute the statistics of a biLM on a text, None if it has fewer than two distinct words.
 
-    All words are counted. Layers are computed for at most `MAX_WORDS` words, in sentences that are
-    spread evenly over the text.
+    All words are counted. Layers are computed for a part of the text, in sentences that are spread
+    evenly over it.
 
     Args:
         model: the biLM.
         text: some ten thousand words in its language, best from its training text.
+        max_words: the number of words in this part; 0 for `MAX_WORDS`.
     """
     counts = np.bincount(text.tokens, minlength=len(text.types))
     counts[:2] = 0  # the boundaries
@@ -120,7 +123,7 @@ def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics | None
     # Without autocast: they are saved.
     with model.evaluating(), torch.autocast(model.device.type, enabled=False):
         word_mean, whitening = _whitening(model, [text.types[i] for i in order[:MAX_TYPES]])
-        mean, std = _moments(model, text)
+        mean, std = _moments(model, text, max_words or MAX_WORDS)
     return Statistics(frequencies, word_mean, whitening, mean, std)
 
 
@@ -135,9 +138,9 @@ def _whitening(model: BiLM, types: list[str]) -> tuple[np.ndarray, np.ndarray]:
     return mean.float().numpy(), ((directions * scales) @ directions.T).float().numpy()
 
 
-def _moments(model: BiLM, text: IndexedSentences) -> tuple[np.ndarray, np.ndarray]:
+def _moments(model: BiLM, text: IndexedSentences, max_words: int) -> tuple[np.ndarray, np.ndarray]:
     """The mean and the standard deviation of each layer, ``(L + 1, 2P)``."""
-    step = max(1, -(-len(text.tokens) // MAX_WORDS))
+    step = max(1, -(-len(text.tokens) // max_words))
     n_words, first, second = 0, torch.zeros(()), torch.zeros(())
     chosen = np.arange(0, len(text.lengths), step)
     for start in range(0, len(chosen), 256):

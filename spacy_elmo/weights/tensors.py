@@ -45,14 +45,14 @@ def open_tensors(path: Path, what: str = "the weights") -> tuple[Tensors, Read]:
         with naming_errors(what, path), safe_open(path, "pt") as file:
             return file.get_tensor(name).clone()
 
-    found = {}
+    tensors = {}
     with naming_errors(what, path), safe_open(path, "pt") as file:
         for name in file.keys():  # noqa: SIM118
             like = file.get_slice(name)
             if (dtype := DTYPES.get(like.get_dtype())) is None:
                 raise ValueError(f"the tensor '{name}' is of the type {like.get_dtype()}, no float")
-            found[name] = torch.empty(like.get_shape(), dtype=dtype, device="meta")
-    return found, read
+            tensors[name] = torch.empty(like.get_shape(), dtype=dtype, device="meta")
+    return tensors, read
 
 
 def check_shapes(
@@ -103,13 +103,13 @@ def check_tensors(
         tensor = read(name) if read else found[name]
         check_shapes({name: like}, source, {name: tensor})  # the file may have been replaced
         # If a value is not finite, neither are the extremes, which take no memory to find.
-        if tensor.numel() and not all(abs(each.item()) < TOO_LARGE for each in tensor.aminmax()):
+        if tensor.numel() and not all(abs(x.item()) < TOO_LARGE for x in tensor.aminmax()):
             raise ValueError(f"{source}: tensor '{name}' is not finite, or far too large.")
         tensors[name] = tensor.float() if tensor.is_floating_point() else tensor
     return tensors
 
 
-def head_like(n_words: int, config: BiLMConfig) -> dict[str, torch.Tensor]:
+def empty_head(n_words: int, config: BiLMConfig) -> dict[str, torch.Tensor]:
     """The head for V words, without values: ``weight`` ``(V, P)`` and ``bias`` ``(V,)``."""
     with torch.device("meta"):
         return {"weight": torch.empty(n_words, config.projection_dim), "bias": torch.empty(n_words)}
@@ -165,13 +165,13 @@ def compact(tensors: Tensors, half: bool = False) -> dict[str, torch.Tensor]:
         tensors: the tensors by name.
         half: round all floats to half precision.
     """
-    found: dict[str, torch.Tensor] = {}
+    stored: dict[str, torch.Tensor] = {}
     for name, original in tensors.items():
         tensor = original.detach().cpu()
         rounded = tensor.half() if tensor.is_floating_point() else tensor
         is_wanted = half or torch.equal(rounded.to(tensor.dtype), tensor)
-        found[name] = (rounded if is_wanted else tensor).contiguous()
-    return found
+        stored[name] = (rounded if is_wanted else tensor).contiguous()
+    return stored
 
 
 def write_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None = None) -> None:

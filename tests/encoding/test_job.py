@@ -194,7 +194,7 @@ def broken_off(text: Path, tmp_path: Path, weights: str, monkeypatch: pytest.Mon
     """The output of a job that has all parts and was killed before it joined them."""
     out = tmp_path / "folder" / "out.npy"
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(job, "join", interrupt)
+        patch.setattr(job, "join_parts", interrupt)
         spacy_elmo.encode(text, out, weights=weights)
     assert not out.exists()
     return out

@@ -15,9 +15,8 @@ from spacy.tokens import DocBin
 from spacy_elmo import encode
 from spacy_elmo.encoding.row_files import RowFiles
 from spacy_elmo.text import files, readers
-from spacy_elmo.text.files import read_lines
+from spacy_elmo.text.files import read_lines, texts_in
 from spacy_elmo.text.readers import tokenize_files
-from spacy_elmo.text.tables import texts_in
 
 from ..pipeline.helpers import write_weights
 

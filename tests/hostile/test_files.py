@@ -20,8 +20,8 @@ from safetensors.torch import load_file, save_file
 from spacy_elmo.bilm.word_cache import WordCache
 from spacy_elmo.pretraining.checkpoint import State, read_checkpoint
 from spacy_elmo.pretraining.log import read_log
+from spacy_elmo.text.files import texts_in
 from spacy_elmo.text.shards import Shards
-from spacy_elmo.text.tables import texts_in
 from spacy_elmo.weights.convert.published import write_published
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import Card

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from spacy_elmo import find_senses
 from spacy_elmo.cli import app
-from spacy_elmo.senses.clusters import center, divide, project
-from spacy_elmo.senses.occurrences import Context, Senses, group
+from spacy_elmo.senses.clusters import center, cluster, project
+from spacy_elmo.senses.occurrences import Context, Senses, group_contexts
 
 from ..pipeline.helpers import make_nlp, write_language_model
 from ..threads import one_thread  # noqa: F401
@@ -49,10 +49,10 @@ def test_groups_that_are_far_apart() -> None:
     vectors = np.random.default_rng(0).normal(size=(9, 6)) * 0.1
     vectors[[0, 3, 4, 8]] += [5, 0, 0, 0, 0, 0]
     distance = 1 - center(vectors) @ center(vectors).T
-    label, silhouette = divide(distance, 8)
+    label, silhouette = cluster(distance, 8)
     assert silhouette is not None and silhouette > 0.9
     assert label.tolist() == [1, 0, 0, 1, 1, 0, 0, 0, 1]
-    fixed, silhouette = divide(distance, 8, exactly=4)
+    fixed, silhouette = cluster(distance, 8, n_clusters=4)
     assert len(set(fixed.tolist())) == 4 and silhouette is None
     points = project(vectors)
     assert points.shape == (9, 2)
@@ -63,14 +63,14 @@ def test_groups_that_are_far_apart() -> None:
 def test_items_without_groups(n: int) -> None:
     """With zeros for vectors; in a single place, up to rounding; and equally far apart."""
     for distance in (np.full((n, n), -1e-7), np.ones((n, n)), 1 - np.eye(n)):
-        label, silhouette = divide(distance, 8)
+        label, silhouette = cluster(distance, 8)
         assert not label.any() and silhouette is None
 
 
 def test_an_item_far_from_all_others_is_no_group() -> None:
     distance = np.zeros((6, 6))
     distance[5, :5] = distance[:5, 5] = 1
-    label, silhouette = divide(distance, 8)
+    label, silhouette = cluster(distance, 8)
     assert not label.any() and silhouette is None
 
 
@@ -81,7 +81,7 @@ def test_typical_contexts_come_first_and_keywords_tell_groups_apart() -> None:
         Context((f"boat {word} ", "bank", ""), np.array([np.cos(a), np.sin(a)]))
         for a, word in zip(angles, words, strict=True)
     ]
-    (first, second), _ = group(contexts, spacy.blank("en"))
+    (first, second), _ = group_contexts(contexts, spacy.blank("en"))
     assert first.contexts[0] is contexts[1] and len(first.contexts) == 3
     assert (first.keywords, second.keywords) == (["money"], ["mud"])
 
@@ -109,7 +109,7 @@ def test_one_group_is_explained(weights: Path, tmp_path: Path) -> None:
     assert json.loads(run(*command, "--json").stdout)["silhouette"] is None
     vectors = np.random.default_rng(0).normal(size=(40, 300))
     contexts = [Context(("", "bank", ""), vector) for vector in vectors]
-    groups, silhouette = group(contexts, spacy.blank("en"))
+    groups, silhouette = group_contexts(contexts, spacy.blank("en"))
     assert len(groups) == 1 and silhouette is not None and silhouette < 0.1
     why = Senses("bank", groups, True, silhouette).why_one
     assert why.startswith(f"the best division has a mean silhouette of {silhouette:.2f}")

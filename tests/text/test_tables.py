@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from spacy_elmo.text import files, tables
-from spacy_elmo.text.tables import rows_in, texts_in
+from spacy_elmo.text import files
+from spacy_elmo.text.files import rows_in, texts_in
 
 TEXTS = ['A "bank", they said.', "Two\nlines, one\r\nrow", "", "안녕\ttab", " ", "x" * 200_000]
 
@@ -68,8 +68,7 @@ def test_nulls_are_empty_and_numbers_no_texts(tmp_path: Path, suffix: str) -> No
 def test_a_text_without_end_is_named(
     tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (files, tables):
-        monkeypatch.setattr(module, "MAX_LINE", 1000)
+    monkeypatch.setattr(files, "MAX_LINE", 1000)
     path = write(tmp_path / f"a{suffix}", {"text": ["a" * 900, "a\n" * 501]})
     texts = texts_in(path)
     assert next(texts) == "a" * 900
@@ -80,7 +79,7 @@ def test_a_text_without_end_is_named(
 def test_rows_of_parquet_are_counted_over_its_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "BATCH_ROWS", 2)
+    monkeypatch.setattr(files, "BATCH_ROWS", 2)
     pyarrow = pytest.importorskip("pyarrow")
     texts = [b"a", b"b", b"c", b"\xff", b"d"]
     path = write(tmp_path / "a.parquet", {"text": texts})
@@ -119,8 +118,7 @@ def test_csv_of_other_programs(tmp_path: Path) -> None:
 def test_a_damaged_table_is_named(
     tmp_path: Path, content: bytes, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (files, tables):
-        monkeypatch.setattr(module, "MAX_LINE", 1000)
+    monkeypatch.setattr(files, "MAX_LINE", 1000)
     (tmp_path / "a.csv").write_bytes(content)
     with pytest.raises(ValueError, match=rf"Cannot read the table .*a\.csv: .*{message}"):
         list(texts_in(tmp_path / "a.csv"))

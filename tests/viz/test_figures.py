@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from spacy_elmo import LanguageModel, viz
 from spacy_elmo.cli import app
 from spacy_elmo.pipeline.mixes import Mix
-from spacy_elmo.senses.occurrences import Context, Senses, group
+from spacy_elmo.senses.occurrences import Context, Senses, group_contexts
 from spacy_elmo.viz.figure import cut, in_style, new_figure, save_figure
 
 from ..pipeline.helpers import make_nlp, write_language_model
@@ -141,7 +141,8 @@ def test_senses() -> None:
 
     def draw(texts: list[tuple[str, str, str]], vectors: np.ndarray) -> Any:
         contexts = [Context(t, v) for t, v in zip(texts, vectors, strict=True)]
-        return viz.draw_senses(Senses("bank", *group(contexts, spacy.blank("en"))[:1], True))
+        groups, _ = group_contexts(contexts, spacy.blank("en"))
+        return viz.draw_senses(Senses("bank", groups, True))
 
     texts = [("The ", "bank", " lent"), ("", "Bank", " & <b>\x01"), ("A ", "bank", "."),
              ("", "bank", "")]  # fmt: skip

@@ -39,7 +39,7 @@ SIZES = Path(__file__).with_name("cnn_50_100_512_4096_sample.json")
 
 
 def is_many_langs(path: Path) -> bool:
-    """Tell if a directory has two of these files or more."""
+    """Tell if a directory has at least two files of this format."""
     return sum((path / name).is_file() for name in (ENCODER, EMBEDDER, CHARACTERS, WORDS)) > 1
 
 
@@ -88,14 +88,14 @@ def read_config(path: Path) -> BiLMConfig:
 def read_tensors(file: Path) -> dict[str, torch.Tensor]:
     """Read a pickled state dict, without running code in it."""
     with naming_errors("the weights", file):
-        found = torch.load(file, map_location="cpu", weights_only=True)
-        members(found)
-        for key, tensor in found.items():
+        tensors = torch.load(file, map_location="cpu", weights_only=True)
+        members(tensors)
+        for key, tensor in tensors.items():
             # A small file may claim a huge tensor, or one without values.
             is_tensor = isinstance(tensor, torch.Tensor) and not tensor.is_meta
             if not is_tensor or tensor.untyped_storage().nbytes() < tensor.nbytes:
                 raise ValueError(f"'{key}' is no tensor of numbers that the file contains")
-        return {str(key): tensor.detach() for key, tensor in found.items()}
+        return {str(key): tensor.detach() for key, tensor in tensors.items()}
 
 
 def read_entries(file: Path) -> list[str]:
@@ -124,21 +124,21 @@ def to_parameters(
         config: the config of the biLM.
         embedder, encoder: the two state dicts.
     """
-    found = {}
+    parameters = {}
     for name, tensor in embedder.items():
         layer, _, kind = name.rpartition(".")
         if layer.startswith("highways._layers."):
             highway = f"char_cnn.highways.{layer.rpartition('.')[2]}"
             transform, carry = tensor.chunk(2)
-            found[f"{highway}.transform.{kind}"] = transform
-            found[f"{highway}.carry.{kind}"] = -carry  # its gate is for what passes unchanged
+            parameters[f"{highway}.transform.{kind}"] = transform
+            parameters[f"{highway}.carry.{kind}"] = -carry  # its gate is for what passes unchanged
         else:
-            found[f"char_cnn.{EMBEDDINGS.get(layer, layer)}.{kind}"] = tensor
+            parameters[f"char_cnn.{EMBEDDINGS.get(layer, layer)}.{kind}"] = tensor
     for k in range(config.n_layers):
         for ours, theirs in LSTM.items():
             names = [f"{direction}_layer_{k}.{theirs}" for direction in ("forward", "backward")]
             if encoder.keys() >= set(names):
-                found[f"lstm.{k}.{ours}"] = torch.stack([encoder.pop(name) for name in names])
+                parameters[f"lstm.{k}.{ours}"] = torch.stack([encoder.pop(name) for name in names])
                 if ours == "bias":
-                    found[f"lstm.{k}.bias"][:, config.dim : 2 * config.dim] -= FORGET_BIAS
-    return found | encoder
+                    parameters[f"lstm.{k}.bias"][:, config.dim : 2 * config.dim] -= FORGET_BIAS
+    return parameters | encoder

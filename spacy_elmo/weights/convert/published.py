@@ -22,7 +22,7 @@ from ...bilm.model import BiLM
 from ...util.files import members, naming_errors, read_json, write_json
 from ...util.optional_imports import import_extra
 from ..layout import read_words
-from ..tensors import Tensors, check_shapes, check_tensors, head_like
+from ..tensors import Tensors, check_shapes, check_tensors, empty_head
 
 OPTIONS, MODEL = "options.json", "model.hdf5"
 HDF5 = (".hdf5", ".h5")
@@ -75,10 +75,10 @@ def from_options(options: Mapping[str, Any]) -> BiLMConfig:
     lstm, cnn, ours = (options.get(name) or {} for name in ("lstm", "char_cnn", "spacy_elmo"))
     if not all(isinstance(block, Mapping) for block in (lstm, cnn, ours)):
         raise ValueError("options.json: 'lstm', 'char_cnn' and 'spacy_elmo' must be objects.")
-    found = {**lstm, **{name: value for name, value in cnn.items() if value is not None}, **ours}
+    known = {**lstm, **{name: value for name, value in cnn.items() if value is not None}, **ours}
     # The published models were trained with a state that is carried from sentence to sentence.
     given = {"activation": None, "use_skip_connections": False, "initial_state": "warm"}
-    given |= {name: found[name] for name in (*LSTM, *CHAR_CNN, *OURS) if name in found}
+    given |= {name: known[name] for name in (*LSTM, *CHAR_CNN, *OURS) if name in known}
     [embedding] = members({"embedding": cnn.get("embedding") or {}}, embedding=dict)
     return BiLMConfig.from_dict({**given, "char_dim": embedding.get("dim")})
 
@@ -121,7 +121,7 @@ def identities(config: BiLMConfig) -> dict[str, np.ndarray]:
 
 
 def as_dataset(parts: list[torch.Tensor]) -> torch.Tensor:
-    """The dataset of some tensors: they are transposed, and are its rows."""
+    """Make a dataset from tensors: transposed, they are its rows."""
     return torch.cat([part.permute(*reversed(range(part.ndim))) for part in parts])
 
 
@@ -181,9 +181,9 @@ def check_datasets(
     check_shapes(expected, source, known, files)
     nothing = identities(config)  # not before: it takes as much memory as the config claims
     for name in sorted(datasets.keys() - known.keys()):
-        found, array = datasets[name], nothing.get(name, np.empty(0))
+        dataset, array = datasets[name], nothing.get(name, np.empty(0))
         is_layer = name.startswith(("CNN", "RNN"))
-        if is_layer and not (found.shape == array.shape and np.array_equal(found, array)):
+        if is_layer and not (dataset.shape == array.shape and np.array_equal(dataset, array)):
             raise ValueError(f"'{name}' belongs to a part that is not described by {files}.")
 
 
@@ -198,14 +198,14 @@ def read_datasets(datasets: Mapping[str, Any], expected: Expected) -> None:
 
 def find_hdf5(folder: Path) -> Path:
     """Find the HDF5 file beside an ``options.json``; raise a ValueError if it is not clear."""
-    found = sorted(file for file in folder.iterdir() if file.suffix in HDF5 and file.is_file())
-    found = [file for file in found if file.name == MODEL] or found
-    if len(found) != 1:
+    files = sorted(file for file in folder.iterdir() if file.suffix in HDF5 and file.is_file())
+    files = [file for file in files if file.name == MODEL] or files
+    if len(files) != 1:
         raise ValueError(
             f"'{folder}' needs exactly one *.hdf5 file beside {OPTIONS}, found "
-            f"{[file.name for file in found]}. Give the two files that belong together."
+            f"{[file.name for file in files]}. Give the two files that belong together."
         )
-    return found[0]
+    return files[0]
 
 
 def read_published(
@@ -233,12 +233,12 @@ def read_published(
     with open_datasets(hdf5) as datasets:
         has_head = {"softmax/W", "softmax/b"} <= datasets.keys()
         if has_head and words:
-            head = head_like(len(words), config)
+            head = empty_head(len(words), config)
             files += f" and '{vocab}', which has {len(words):,} words"
         parts = [*datasets_of(model), *softmax_of(head)]
         check_datasets(datasets, parts, config, hdf5.name, files)
         model.to_empty(device="cpu")
-        head = {name: torch.empty_like(each, device="cpu") for name, each in head.items()}
+        head = {name: torch.empty_like(tensor, device="cpu") for name, tensor in head.items()}
         read_datasets(datasets, [*datasets_of(model), *softmax_of(head)])
     for tensors in (model.state_dict(), head):
         check_tensors(tensors, str(hdf5), tensors)
@@ -251,7 +251,7 @@ def read_published(
 
 
 def write_published(model: BiLM, path: Path, head: Tensors | None = None) -> None:
-    """Write ``options.json`` and ``model.hdf5``, which has no warm state, into a directory.
+    """Write ``options.json`` and ``model.hdf5``, without the warm state, which the format lacks.
 
     Args:
         model: a biLM.

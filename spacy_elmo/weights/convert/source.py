@@ -91,8 +91,8 @@ def read_source(given: Sequence[str | Path], vocab: Path | None = None) -> Sourc
             raise ValueError(f"{list(map(str, given))} are no {OPTIONS} and HDF5 file.")
         return Source("published", *read_published(options, hdf5[0], vocab))
     path = Path(given[0])
-    if (found := find_name(given[0])) is not None:
-        return _read_native(find_weights(found))
+    if (native := find_name(given[0])) is not None:
+        return _read_native(find_weights(native))
     if path.is_file() and path.suffix not in (".json", *HDF5):
         with TemporaryDirectory() as folder:
             try:
@@ -129,21 +129,21 @@ def unzip(path: Path, folder: Path) -> Path:
         zipfile.BadZipFile: the file is no zip, or is damaged.
     """
     with zipfile.ZipFile(path) as archive:
-        files = [each for each in archive.infolist() if not each.is_dir()]
-        names = [PurePosixPath(each.filename) for each in files]
-        found = {name.parent for name in names if name.name in (OPTIONS, CONFIG)}
-        if len(found) != 1:
-            raise ValueError(f"it has {len(found)} folders with {OPTIONS} or {CONFIG}, not one")
-        files = [each for each, name in zip(files, names, strict=True) if name.parent in found]
+        files = [item for item in archive.infolist() if not item.is_dir()]
+        names = [PurePosixPath(item.filename) for item in files]
+        folders = {name.parent for name in names if name.name in (OPTIONS, CONFIG)}
+        if len(folders) != 1:
+            raise ValueError(f"it has {len(folders)} folders with {OPTIONS} or {CONFIG}, not one")
+        files = [item for item, name in zip(files, names, strict=True) if name.parent in folders]
         # Python's library unpacks no more of a file than this size.
-        size, most = sum(each.file_size for each in files), MAX_RATIO * path.stat().st_size
+        size, most = sum(item.file_size for item in files), MAX_RATIO * path.stat().st_size
         if size > most:
             raise ValueError(
                 f"its files have {size:,} bytes, more than {MAX_RATIO} times those of the zip, "
                 f"which weights never have"
             )
-        for each in files:
-            unpacked = Path(archive.extract(each, folder))
+        for item in files:
+            unpacked = Path(archive.extract(item, folder))
     return unpacked.parent
 
 
