@@ -22,7 +22,7 @@ def download_cli(
     """
     Download published weights.
 
-    Their checksums are compared, and they are stored in your cache folder ($SPACY_ELMO_CACHE). Then
+    The command checks the files and stores them in your cache folder ($SPACY_ELMO_CACHE), where
     weights = "NAME" finds them without a network. Nothing else in this package downloads anything.
     Without an argument, the command lists the weights that it knows by name, with their addresses.
     --force downloads them again; they must be the same files, unless --sha256 gives other

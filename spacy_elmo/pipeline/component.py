@@ -235,9 +235,9 @@ class Elmo(Tok2Vec):
 
     def _compute(self, docs: Sequence[Doc]) -> list[DocOutput]:
         """Compute the outputs, of long Docs in parts: few layers are in memory at a time."""
-        n_tokens = self.bilm.tokens_at_once
-        outputs: list[DocOutput] = []
-        for parts in chunks(self.bilm.split(docs, n_tokens), n_tokens, n_tokens):
+        bilm, outputs = self.bilm, list[DocOutput]()
+        n_tokens = bilm.tokens_at_once
+        for parts in chunks(bilm.split(docs, n_tokens), n_tokens, n_tokens):
             layers: list[Any] = self.model.get_ref("bilm").predict(parts)
             for part, x, vectors in zip(parts, layers, self.mix.predict(layers), strict=True):
                 if part.start == 0:
