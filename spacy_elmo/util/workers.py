@@ -45,9 +45,8 @@ def map_in_processes(
                 raise BrokenProcessPool from error
 
         try:
-            yield from (
-                future.result() for future in read_ahead(map(submit, tasks), QUEUED * n_process)
-            )
+            for future in read_ahead(map(submit, tasks), QUEUED * n_process):
+                yield future.result()
         except BrokenProcessPool as error:
             if multiprocessing.get_start_method() != "fork" and not has_started.is_set():
                 raise ValueError(
