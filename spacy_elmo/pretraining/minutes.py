@@ -43,18 +43,10 @@ def fit(run: Run, state: State, notify: Notify) -> Run:
         ends.append(time.monotonic())
     n_read = measure(trial.model, trial.head, run.dev, N_WORDS).n_predicted
     now = time.monotonic()
-    step, word, spent = (
-        group.sum(seconds) / group.world_size
-        for seconds in (
-            (ends[-1] - ends[N_FIRST]) / (N_STEPS - N_FIRST),
-            (now - ends[-1]) / n_read,
-            now - ends[0],
-        )
-    )
-    n_steps, n_words = plan(
-        60 * settings.minutes - spent, step, word, int(run.dev.lengths.sum()),
-        settings.max_epochs * progress.epoch_steps,
-    )  # fmt: skip
+    step, word = (ends[-1] - ends[N_FIRST]) / (N_STEPS - N_FIRST), (now - ends[-1]) / n_read
+    left, n_dev = 60 * settings.minutes - (now - ends[0]), len(run.dev.tokens)
+    sizes = plan(left, step, word, n_dev, settings.max_epochs * progress.epoch_steps)
+    n_steps, n_words = (int(group.sum(n) / group.world_size) for n in sizes)  # the same for all
     notify(
         f"{n_steps:,} steps fit into --minutes {settings.minutes:g}: one takes {step:.2f} s, an "
         f"evaluation {word * n_words:.1f} s"

@@ -14,12 +14,6 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..util.files import naming_errors, write_bytes
 
-DTYPES = {  # by their names in the format
-    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
-    "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8,
-    "U8": torch.uint8, "BOOL": torch.bool,
-    "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2,
-}  # fmt: skip
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 TOO_LARGE = 1e18  # its square is still a float32
 Tensors = Mapping[str, torch.Tensor]
@@ -48,10 +42,10 @@ def open_tensors(path: Path, what: str = "the weights") -> tuple[Tensors, Read]:
     tensors = {}
     with naming_errors(what, path), safe_open(path, "pt") as file:
         for name in file.keys():  # noqa: SIM118
-            like = file.get_slice(name)
-            if (dtype := DTYPES.get(like.get_dtype())) is None:
-                raise ValueError(f"the tensor '{name}' is of the type {like.get_dtype()}, no float")
-            tensors[name] = torch.empty(like.get_shape(), dtype=dtype, device="meta")
+            view = file.get_slice(name)
+            shape = view.get_shape()
+            dtype = (view[:0] if shape else file.get_tensor(name)).dtype
+            tensors[name] = torch.empty(shape, dtype=dtype, device="meta")
     return tensors, read
 
 
