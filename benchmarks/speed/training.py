@@ -3,9 +3,8 @@
     python benchmarks/speed/training.py DATA [--components tagger,parser] [--steps 600]
 
 Trains the same components on 500 sentences of UD English-EWT, in Docs of ten, as `spacy init
-config` writes them, as `elmo add` does, and as that without the cache of layers. All take an epoch
-in turn. Printed are the seconds of one core for all steps, and their ratio to those without ELMo.
-DATA is that of `tasks.py`.
+config` writes them and as `elmo add` does. Both take an epoch in turn. Printed are the seconds of
+one core for all steps, and their ratio. DATA is that of `tasks.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import sys
 import time
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from spacy.language import Language
 from spacy.training import Example
@@ -26,29 +24,22 @@ from thinc.api import Adam
 
 sys.path.append(str(Path(__file__).parents[1] / "quality"))
 
-from recipes import TASKS, WITHOUT, elmo_add, examples, make_config
+from recipes import ADDED, TASKS, WITHOUT, examples, make_config
 
 TASK = TASKS["English, 500"]
-SIDES: dict[str, tuple[str, dict[str, Any]]] = {
-    "without ELMo": (WITHOUT, {}),
-    "with ELMo": (elmo_add.__name__, {}),
-    "with ELMo, no cache": (elmo_add.__name__, {"cache_mb": 0}),
-}
+SIDES = {"without ELMo": WITHOUT, "with ELMo": ADDED}
 
 
 class Training:
-    """One of those that take turns."""
+    """One of the two that take turns."""
 
     def __init__(self, name: str, components: list[str], data: Path):
-        arm, settings = SIDES[name]
         fix_random_seed(0)
-        config = make_config(components, arm)
-        if settings:
-            config["components"]["elmo"]["model"].update(settings)
+        config = make_config(components, SIDES[name])
         self.nlp = load_model_from_config(config, auto_fill=True)
         self.examples = examples(self.nlp, TASK, data, "train")
         self.nlp.initialize(lambda: self.examples)
-        self.optimizer = Adam(0.001, L2=0.01, grad_clip=1.0, use_averages=arm != WITHOUT)
+        self.optimizer = Adam(0.001, L2=0.01, grad_clip=1.0, use_averages=SIDES[name] == ADDED)
         self.seconds, self.steps = 0.0, 0
 
     def epoch(self, number: int, steps: int) -> None:
@@ -62,7 +53,7 @@ class Training:
         self.seconds += time.process_time() - start
 
 
-def update(nlp: Language, batch: list[Example], optimizer: Any) -> None:
+def update(nlp: Language, batch: list[Example], optimizer: Adam) -> None:
     """A step as `spacy train` makes it."""
     nlp.update(batch, sgd=False, drop=0.1)  # type: ignore[arg-type]
     for _, pipe in nlp.pipeline:
@@ -85,7 +76,7 @@ def main() -> None:
     without = next(iter(trainings.values())).seconds
     print(f"{options.components}, {options.steps} steps, {number} epochs")
     for name, training in trainings.items():
-        print(f"{name:20} {training.seconds:6.1f} s, {training.seconds / without:.2f}")
+        print(f"{name:12} {training.seconds:6.1f} s, {training.seconds / without:.2f}")
 
 
 if __name__ == "__main__":
