@@ -83,11 +83,11 @@ class RowFiles:
         """
         first, limit = 0, n_tokens * CHARACTERS_PER_TOKEN
         rows = chain.from_iterable(map(self.rows_in, self.files()))
-        for some in chunks(rows, limit, MAX_ROWS, lambda row: len(text_of(row[0]))):
-            texts, *kept = map(list, zip(*some, strict=True))
+        for rows_read in chunks(rows, limit, MAX_ROWS, lambda row: len(text_of(row[0]))):
+            texts, *kept = map(list, zip(*rows_read, strict=True))
             columns = dict(zip(self.keep, kept, strict=True))
-            yield Chunk(range(first, first + len(some)), texts, columns)
-            first += len(some)
+            yield Chunk(range(first, first + len(rows_read)), texts, columns)
+            first += len(rows_read)
         if first == 0:
             yield Chunk(range(0), [], {name: [] for name in self.keep})
 

@@ -56,7 +56,7 @@ def hidden_states(model: BiLM, batch: SentenceBatch) -> HiddenStates:
     return HiddenStates(*hidden, layers)
 
 
-def losses(head: SoftmaxHead, read: HiddenStates) -> tuple[torch.Tensor, torch.Tensor]:
+def losses(head: SoftmaxHead, states: HiddenStates) -> tuple[torch.Tensor, torch.Tensor]:
     """Cross-entropies in nats of the full softmax, forward and backward ``(M,)``."""
     rows = max(1, MOST_LOGITS // len(head.weight))
 
@@ -64,5 +64,6 @@ def losses(head: SoftmaxHead, read: HiddenStates) -> tuple[torch.Tensor, torch.T
         parts = zip(hidden.split(rows), targets.split(rows), strict=True)
         return torch.cat([F.cross_entropy(head(h), t, reduction="none") for h, t in parts])
 
-    with threads_for(min(rows, len(read.targets_f)) * head.weight.numel()):
-        return direction(read.hidden_f, read.targets_f), direction(read.hidden_b, read.targets_b)
+    with threads_for(min(rows, len(states.targets_f)) * head.weight.numel()):
+        forward = direction(states.hidden_f, states.targets_f)
+        return forward, direction(states.hidden_b, states.targets_b)

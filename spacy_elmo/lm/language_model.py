@@ -202,12 +202,12 @@ class LanguageModel:
         empty = np.zeros(0, dtype=np.float32)
         results = [Surprisal(empty, empty, empty.astype(bool))] * len(sentences)
         filled = [i for i, words in enumerate(sentences) if check_sentence(words)]
-        block = self._encode([sentences[i] for i in filled])
-        for chosen in block.plan(BATCH_WORDS, None):
-            batch = block.batch(chosen)
-            read = hidden_states(self.model, batch.to(self.model.device))
+        text = self._encode([sentences[i] for i in filled])
+        for chosen in text.plan(BATCH_WORDS, None):
+            batch = text.batch(chosen)
+            states = hidden_states(self.model, batch.to(self.model.device))
             sizes = [length - 1 for length in batch.lengths]
-            bits = [(nats / math.log(2)).cpu().split(sizes) for nats in losses(self.head, read)]
+            bits = [(nats / math.log(2)).cpu().split(sizes) for nats in losses(self.head, states)]
             targets = batch.targets.split(batch.lengths)
             # The last forward one is for the sentence's end, the first backward one for its start.
             for i, forward, backward, words in zip(chosen, *bits, targets, strict=True):
@@ -220,8 +220,8 @@ class LanguageModel:
     def _hidden(self, words: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """The inputs of the head for each word, forward and backward, ``(n_words, P)``."""
         batch = self._encode([words]).batch(np.zeros(1, dtype=np.int64))
-        read = hidden_states(self.model, batch.to(self.model.device))
-        return read.hidden_f[:-1], read.hidden_b[1:]  # without the sentence's end and start
+        states = hidden_states(self.model, batch.to(self.model.device))
+        return states.hidden_f[:-1], states.hidden_b[1:]  # without the sentence's end and start
 
     def _encode(self, sentences: Sequence[Sequence[str]]) -> EncodedSentences:
         return EncodedSentences(sentences, self.vocab, None, self.model.char_cnn.to_ids)

@@ -51,7 +51,7 @@ class Perplexity:
 def evaluate(
     model: BiLM,
     head: SoftmaxHead,
-    block: EncodedSentences,
+    text: EncodedSentences,
     batch_words: int = 4096,
     max_words: int = 0,
     on_batch: Callable[[int], object] = lambda n_words: None,
@@ -61,7 +61,7 @@ def evaluate(
     Args:
         model: the biLM. It is put into evaluation mode, and back at the end.
         head: its head.
-        block: the sentences.
+        text: the sentences.
         batch_words: the number of tokens in a batch.
         max_words: read a fixed sample of at most about this many tokens; 0 for all.
         on_batch: called with the number of words in each batch, for a progress bar.
@@ -71,17 +71,17 @@ def evaluate(
     """
     if max_words:  # in small batches, so that it has sentences of many lengths
         batch_words = max(1, min(batch_words, max_words // N_BATCHES))
-    plan = block.plan(batch_words, np.random.default_rng(0) if max_words else None)
+    plan = text.plan(batch_words, np.random.default_rng(0) if max_words else None)
     if max_words:
-        sizes = np.cumsum([block.lengths[sentences].sum() for sentences in plan])
+        sizes = np.cumsum([text.lengths[sentences].sum() for sentences in plan])
         plan = plan[: max(1, int((sizes <= max_words).sum()))]
     nats, counts = np.zeros(2), np.zeros(3, dtype=np.int64)
     with model.evaluating():
         for sentences in plan:
-            batch = block.batch(sentences).to(model.device)
-            read = hidden_states(model, batch)
-            nats += [float(direction.sum()) for direction in losses(head, read)]
-            n_unknown = int((read.targets_f == UNKNOWN).sum())
+            batch = text.batch(sentences).to(model.device)
+            states = hidden_states(model, batch)
+            nats += [float(direction.sum()) for direction in losses(head, states)]
+            n_unknown = int((states.targets_f == UNKNOWN).sum())
             counts += [batch.n_predicted, batch.n_words, n_unknown]
             on_batch(batch.n_words)
     with np.errstate(over="ignore"):

@@ -52,11 +52,11 @@ class BiLMLoss(nn.Module):
             candidates: words for the sampled softmax, on that device; None for the full softmax.
             teacher: the teacher's vectors, see `Teacher.targets`.
         """
-        read = hidden_states(self.model, batch)
-        hidden = torch.cat([read.hidden_f, read.hidden_b])
+        states = hidden_states(self.model, batch)
+        hidden = torch.cat([states.hidden_f, states.hidden_b])
         if self.dropout:
             hidden = drop_out(hidden, self.dropout, self.generator)
-        targets = torch.cat([read.targets_f, read.targets_b])
+        targets = torch.cat([states.targets_f, states.targets_b])
         if candidates is None:
             loss = self.head.loss(hidden, targets)
         else:
@@ -64,7 +64,7 @@ class BiLMLoss(nn.Module):
         if self.student is None or teacher is None:
             return loss
         vectors, tokens = (tensor.to(hidden.device, non_blocking=True) for tensor in teacher)
-        x = self.student(read.layers[:, tokens].transpose(0, 1).flatten(1))
+        x = self.student(states.layers[:, tokens].transpose(0, 1).flatten(1))
         distance = (1 - F.cosine_similarity(x, vectors)).sum() / batch.n_predicted
         return loss + self.teacher_weight * distance
 

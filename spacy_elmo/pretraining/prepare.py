@@ -168,13 +168,13 @@ def check_new(out: Path, resume: bool) -> None:
     if out.exists() and not out.is_dir():
         raise ValueError(f"'{out}' is a file; give a directory for the run.")
     # A link would be written through.
-    begun = (name for name in (VOCAB, CONFIG) if not resume or (out / name).is_symlink())
+    early = (name for name in (VOCAB, CONFIG) if not resume or (out / name).is_symlink())
     later = (CHECKPOINT, BEST, LAST, LOG, WEIGHTS, HEAD)
-    found = [name for name in (*begun, *later) if lexists(out / name)]  # also a link to nowhere
-    if found:
+    present = [name for name in (*early, *later) if lexists(out / name)]  # also a link to nowhere
+    if present:
         advice = "" if resume else ", or continue that run with --resume"
         raise ValueError(
-            f"'{out}' has {', '.join(found)} already, and a new run would overwrite them; choose "
+            f"'{out}' has {', '.join(present)} already, and a new run would overwrite them; choose "
             f"another directory{advice}."
         )
 

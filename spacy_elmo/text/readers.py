@@ -169,7 +169,7 @@ def split_at_spaces(words: Iterable[str]) -> list[str]:
 
 def sentences_of(doc: Doc) -> list[list[str]]:
     """The sentences of a Doc as lists of words, without empty ones. No word has white space."""
-    return [split_at_spaces(doc[i].text for i in some) for some in sentence_bounds(doc).tokens]
+    return [split_at_spaces(doc[i].text for i in tokens) for tokens in sentence_bounds(doc).tokens]
 
 
 def split_text(nlp: Language, paragraphs: Iterable[str]) -> Iterator[list[str]]:
