@@ -120,6 +120,16 @@ def test_a_second_backward_pass_gives_the_same() -> None:
     assert torch.equal(first, second)
 
 
+def test_the_gradients_that_are_given_stay_as_they_are() -> None:
+    layer = make_layer(8, 24)
+    x = torch.randn(2, sum(LENGTHS), 8, requires_grad=True)
+    states = torch.zeros(2, len(LENGTHS), 8), torch.zeros(2, len(LENGTHS), 24)
+    outputs = by_kernel(layer.weights())(x, Packing(LENGTHS), *states)
+    gradients = [torch.ones_like(each) for each in outputs]
+    torch.autograd.grad(outputs, [x], gradients)
+    assert all(torch.equal(each, torch.ones_like(each)) for each in gradients)
+
+
 def test_a_nan_is_not_hidden() -> None:
     layer, x = make_layer(8, 24), torch.randn(2, 4, 8)
     x[:, 0, 3] = torch.nan
