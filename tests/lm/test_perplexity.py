@@ -88,6 +88,10 @@ def test_a_sample_is_always_the_same_and_no_larger_than_asked_for() -> None:
     assert 200 < sample.n_predicted <= 400 + longest
     assert sample == evaluate(model, head, block, batch_words=50, max_words=400)
     assert sample.forward != everything.forward
+    means = [
+        found.n_predicted / (found.n_predicted - found.n_words) for found in (sample, everything)
+    ]
+    assert means[0] == pytest.approx(means[1], rel=0.2)  # of the lengths of sentences
     assert evaluate(model, head, block, max_words=10**6).n_predicted == everything.n_predicted
     assert evaluate(model, head, block, max_words=60).n_predicted <= 60 + longest
 
