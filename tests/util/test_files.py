@@ -151,12 +151,12 @@ import os, signal, sys
 from pathlib import Path
 from spacy_elmo.util.files import atomic_directory
 
-path, step = Path(sys.argv[1]), sys.argv[2]
+path, step = Path(sys.argv[1]).resolve(), sys.argv[2]
 replace = os.replace
 
 def rename(source, target):
     replace(source, target)
-    if step == "between the renames":
+    if path == {"between the renames": source, "after them": target}.get(step):
         os.kill(os.getpid(), signal.SIGKILL)
 
 os.replace = rename
@@ -168,7 +168,7 @@ with atomic_directory(path) as temporary:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-@pytest.mark.parametrize("step", ["while it writes", "between the renames"])
+@pytest.mark.parametrize("step", ["while it writes", "between the renames", "after them"])
 @pytest.mark.parametrize("then", ["read", "write"])
 def test_a_killed_process_loses_no_directory(step: str, then: str, tmp_path: Path) -> None:
     path = tmp_path / "directory"
@@ -177,7 +177,8 @@ def test_a_killed_process_loses_no_directory(step: str, then: str, tmp_path: Pat
     assert killed.returncode == -signal.SIGKILL
     if then == "read":
         before = sorted(tmp_path.iterdir())
-        assert (present_directory(path) / "file.txt").read_text() == "one"
+        expected = "two" if step == "after them" else "one"
+        assert (present_directory(path) / "file.txt").read_text() == expected
         assert sorted(tmp_path.iterdir()) == before
     else:
         write_directory(path, "three")
