@@ -189,3 +189,9 @@ def test_each_epoch_has_an_order_of_its_own(shards: list[Path]) -> None:
         if after.epoch == len(orders):
             orders.append([])
     assert len({tuple(dict.fromkeys(order)) for order in orders}) == 3
+
+
+def test_each_epoch_shuffles_a_single_file_anew(shards: list[Path]) -> None:
+    corpus = make_corpus(shards[:1], buffer_words=10_000)
+    orders = [[read_words(batch) for batch in epoch_of(corpus, epoch)] for epoch in range(3)]
+    assert orders[0] != orders[1] != orders[2] != orders[0]
