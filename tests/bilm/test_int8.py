@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.fingerprint import fingerprint
-from spacy_elmo.bilm.int8 import join, join_gates, round_gates, split, split_gates
+from spacy_elmo.bilm.int8 import join, round_gates, split
 from spacy_elmo.bilm.model import BiLM
 
 CONFIG = BiLMConfig(((1, 5), (2, 7)), 12, 37, 2, initial_state="warm")
@@ -45,21 +44,6 @@ def test_all_rows_are_found_again() -> None:
         bilm.lstm[0].weight_ih[0, 0] = 1.9e-43  # its scale has one bit
     for weight in (round_gates(bilm).lstm[0].weight_ih, bilm.lstm[0].weight_hh):
         assert torch.equal(join(*split(weight.detach())), weight)
-
-
-def test_weights_that_are_not_rounded_are_told() -> None:
-    with pytest.raises(ValueError, match=r"not rounded to int8.*set its int8 to false"):
-        split(make_bilm().lstm[0].weight_ih.detach())
-
-
-def test_gates_are_split_and_joined() -> None:
-    bilm = round_gates(make_bilm())
-    state, parts = bilm.state_dict(), split_gates(bilm.state_dict())
-    names = {f"lstm.{j}.weight_{kind}" for j in range(2) for kind in ("ih", "hh")}
-    assert {name for name, tensor in parts.items() if tensor.dtype == torch.int8} == names
-    joined = join_gates(parts)
-    assert joined.keys() == state.keys()
-    assert all(torch.equal(joined[name], state[name]) for name in state)
 
 
 def test_rounding_makes_another_biLM_whose_warm_state_is_computed_anew() -> None:

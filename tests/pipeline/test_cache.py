@@ -115,15 +115,6 @@ def test_blanks_in_words_are_not_those_between_them() -> None:
     assert look_up(cache, [["a", "b"]])[1] == [["a", "b"]]
 
 
-def test_what_is_held_is_a_copy() -> None:
-    cache = LayerCache(1)
-    cache.begin()
-    [layers] = look_up(cache, [["a", "b"]])[0]
-    layers.zero_()
-    [found], read = look_up(cache, [["a", "b"]])
-    assert torch.equal(found, layers_of(2)) and not read
-
-
 def test_bounded_in_bytes_and_full_it_takes_nothing_more() -> None:
     cache = LayerCache(1)
     for i in range(1000):

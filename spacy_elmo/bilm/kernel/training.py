@@ -57,7 +57,8 @@ class KernelTrainingLSTM(AutogradLSTM):
         self, packing: Packing, given: Tensors, saved: Tensors, gradients: Tensors
     ) -> Sequence[torch.Tensor | None]:
         (x, h0, c0), (out, gates, cells, m) = given, saved
-        d_out, d_h, d_c = (each.contiguous().clone() for each in gradients)
+        d_out, *d_states = (gradient.contiguous() for gradient in gradients)
+        d_h, d_c = (state.clone() for state in d_states)
         d_hs, d_gates, c0 = torch.empty_like(out), torch.empty_like(gates), c0.contiguous()
         steps = np.array(packing.batch_sizes, dtype=np.int32)
 
