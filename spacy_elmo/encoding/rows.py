@@ -23,7 +23,6 @@ def check_rows(rows: Any) -> list[Row]:
         ValueError: the argument is something else, or a row is, see `check_row`.
     """
     kind, names = type(rows).__name__, column_names(rows)
-    shape = tuple(getattr(rows, "shape", (0,)))
     if isinstance(rows, str):
         raise ValueError(f"Give a list of texts, as in [text]; found the text {rows[:50]!r}.")
     if isinstance(rows, Doc | Span | Token):
@@ -33,6 +32,7 @@ def check_rows(rows: Any) -> list[Row]:
     if names is not None and len(names) != 1:
         table = f"{kind} with the columns {shorten(names)}"
         raise ValueError(f"Give one column of texts; found a {table}.")
+    shape = tuple(getattr(rows, "shape", (0,)))
     if names is not None:
         rows = rows[names[0]]
     elif len(shape) == 2 and shape[1] == 1:
