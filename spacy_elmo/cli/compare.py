@@ -38,9 +38,9 @@ def compare_cli(
     Train a config without and with ELMo, and compare both on the dev set.
 
     Give the data as to `spacy train`: `--paths.train train.spacy --paths.dev dev.spacy`. Other
-    settings of the config can be given as options too. ELMo is added as by `elmo add`; seeds, steps
-    and patience are the same. All scores are on the dev set, which also chooses the best step of
-    each training.
+    settings of the config can be given as options too. ELMo is added as by `elmo add`; both sides
+    have the same seeds, steps and patience. All scores are on the dev set, which also chooses the
+    best step of each training.
 
     The 95% interval is that of a paired bootstrap: up to 1,000 draws of dev Docs and seeds, with
     replacement. If it includes zero, the difference may be chance. `errors` is the change in the

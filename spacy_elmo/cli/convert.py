@@ -21,7 +21,7 @@ FEW_WORDS = 2000  # statistics of fewer words are rough
 def convert_cli(
     sources: Annotated[list[str], typer.Argument(help="Directory or zip of a biLM in any format, name of one, or two files (options.json and HDF5)", metavar="IN...")],
     out: Annotated[Path, typer.Argument(help="Directory to write", metavar="OUT")],
-    to: Annotated[str, typer.Option("--to", "-t", help="Layout to write: native or published")] = "native",
+    to: Annotated[str, typer.Option("--to", "-t", help="Layout to write: native (our format) or published")] = "native",
     warm_text: Annotated[Path | None, typer.Option("--warm-text", help="Text in the language of the biLM, 30 sentences or more, to compute its warm state from", exists=True, dir_okay=False)] = None,
     statistics: Annotated[Path | None, typer.Option("--statistics", "-s", help="Text in the language of the biLM, some ten thousand words or more, to compute from it the statistics that similarities need", exists=True, dir_okay=False)] = None,
     lang: Annotated[str | None, typer.Option("--lang", "-l", help="Language of the biLM for its card, as a spaCy code (nb)")] = None,

@@ -40,9 +40,9 @@ def encode_cli(
     file is one array of all vectors; a second file has the start of each row, and a third the rest.
     The command needs the extra parquet, and hdf5 for .hdf5.
 
-    OUT.parts has the finished parts until the job is done, so a job that was killed loses little:
-    --resume repeats or skips no row. OUT.json describes the vectors. The result does not depend on
-    --n-process.
+    OUT.parts has the finished parts until the job is done. If a job was killed, --resume goes on
+    from them, and repeats or skips no row. OUT.json describes the vectors. The result does not
+    depend on --n-process.
     """
     from ..encoding.job import encode
 
