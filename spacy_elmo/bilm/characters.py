@@ -31,9 +31,9 @@ def is_truncated(word: str, max_characters: int = 50) -> bool:
 class CharacterIds:
     """The ids of many words, as the char-CNN of a biLM takes them.
 
-    Padding takes part in the CNN's maximum over positions, so that one window of padding alone
-    must stay for the widest filter: ``min(max_characters, length + max_width)`` positions give a
-    word the same vector as all ``max_characters`` of them.
+    The CNN's maximum over positions includes padding, so a word keeps one window of padding for the
+    widest filter: ``min(max_characters, length + max_width)`` positions give it the same vector as
+    all ``max_characters``.
 
     Args:
         max_width: the widest filter of the char-CNN.
@@ -50,12 +50,13 @@ class CharacterIds:
 
     @classmethod
     def of(cls, config: BiLMConfig) -> CharacterIds:
-        """The ids that a char-CNN of bytes takes, of a biLM's config."""
+        """The ids for a char-CNN of bytes, by a biLM's config."""
         sizes = config.max_width, config.max_characters_per_token
         return cls(*sizes, config.unicode_normalization, config.lower_capitals)
 
     def read(self, words: Sequence[str]) -> Sequence[str]:
-        """The words of a sentence as they are read; vocabularies and statistics have them so."""
+        """The words of a sentence in the form that the biLM reads, as in vocabularies and
+        statistics."""
         if self.lower_capitals and "".join(words).isupper():
             if sum(map(str.isupper, words)) >= CAPITALS:
                 words = [word if word in (BOS, EOS) else word.lower() for word in words]
@@ -79,5 +80,5 @@ class CharacterIds:
         return IDS[np.frombuffer(padded, np.uint8).reshape(len(words), n_positions)], sizes
 
     def sizes(self, lengths: Any) -> Any:
-        """Positions that words of some lengths need; both an array or a tensor."""
+        """The positions that words of these lengths need, as an array or a tensor like them."""
         return (lengths + self.max_width).clip(max=self.max_characters)

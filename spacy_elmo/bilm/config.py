@@ -29,7 +29,7 @@ Filter = tuple[
 
 @dataclass(frozen=True)
 class BiLMConfig(Settings):
-    """The shape of a biLM: all that it computes, apart from its weights.
+    """The shape of a biLM: what decides how it computes, except its weights.
 
     Attributes:
         filters: ``(width, number)`` of each convolution of the char-CNN.
@@ -50,7 +50,7 @@ class BiLMConfig(Settings):
             from characters and words of dictionaries, as in ELMoForManyLangs.
         int8: the weights of the LSTMs' gates are whole numbers times a scale for each row, see
             `spacy_elmo.bilm.int8`; on a CPU, without gradients, their inputs are rounded, too.
-        n_characters, n_words, vector_dim: entries of these dictionaries, and the size of a word's
+        n_characters, n_words, vector_dim: entries of the dictionaries, and the size of a word's
             vector; None for a char-CNN of bytes.
 
     Raises:
@@ -133,17 +133,17 @@ class BiLMConfig(Settings):
 
     @cached_property
     def depth(self) -> int:
-        """Layers that a token gets, L + 1: the token layer, and one of each LSTM layer."""
+        """The number of layers that a token gets, L + 1: the token layer and the LSTM layers."""
         return self.n_layers + 1
 
     @cached_property
     def projects_characters(self) -> bool:
-        """True if the char-CNN ends in a projection (none where the sizes agree already)."""
+        """True if the char-CNN ends in a projection, which it needs unless the sizes agree."""
         return self.token_encoder == "char_word_cnn" or self.n_filters != self.projection_dim
 
     @cached_property
     def projects_cells(self) -> bool:
-        """True if the LSTMs project their cells (not where the sizes agree already)."""
+        """True if the LSTMs project their cells, as they need to unless the sizes agree."""
         return self.projection_dim < self.dim
 
     @cached_property

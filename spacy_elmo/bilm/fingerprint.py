@@ -12,9 +12,10 @@ LAZY = ("warm_h", "warm_c")
 def fingerprint(model: BiLM) -> str:
     """Hash a biLM's parameters and buffers, as its weights file stores them, to 32 hex digits.
 
-    Floating-point values count as float32, so that neither the device, nor how vectors are
-    computed, nor half precision that stores the same values changes it. A warm state is left out:
-    one that is computed at its first use would. The biLM keeps it until its weights change.
+    Floating-point values count as float32. So the hash does not depend on the device, on how
+    vectors are computed, or on half precision that stores the same values. A warm state is left
+    out, because it may be computed at its first use. The biLM keeps the hash until its weights
+    change.
     """
     return model.derived("fingerprint", lambda: _hash(model))
 

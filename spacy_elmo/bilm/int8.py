@@ -48,7 +48,7 @@ def split(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def join(numbers: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    """What `split` has split, float32."""
+    """Join what `split` has split, in float32."""
     return numbers.float() * scale.unsqueeze(-1)
 
 
@@ -65,7 +65,7 @@ def split_gates(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def stored_like(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Names, shapes and types of what `split_gates` returns, of tensors without values."""
+    """What `split_gates` would return, as tensors with names, shapes and types only."""
     found = dict(tensors)
     for name in filter(is_gate, tensors):
         found[name] = torch.empty_like(tensors[name], dtype=torch.int8)
@@ -74,7 +74,7 @@ def stored_like(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def join_gates(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """What `split_gates` has split."""
+    """Join the gates that `split_gates` has split."""
 
     def joined() -> Iterator[tuple[str, torch.Tensor]]:
         for name, tensor in tensors.items():

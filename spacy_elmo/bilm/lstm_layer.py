@@ -87,7 +87,7 @@ class LSTMLayer(nn.Module):
 
 
 def pick_backend(layer: LSTMLayer, dtype: torch.dtype) -> LSTMBackend:
-    """What computes a layer, with the weights that it has now; see above.
+    """The backend that computes a layer with its present weights; see above for the choice.
 
     Args:
         dtype: the type of the operands of matrix products. All else has the type of the inputs.

@@ -122,8 +122,8 @@ class BiLM(nn.Module):
         return deepcopy(self, memo)
 
     def parts(self) -> tuple[Encode, Sequence[LSTMBackend]]:
-        """The token encoder and the LSTM layers as they compute now. The kernel's, on a CPU without
-        gradients, have weights that are packed once."""
+        """The token encoder and the LSTM layers that compute now. On a CPU without gradients they
+        are the kernel's, whose weights are packed once."""
         dtype = self.lstm[0].bias.dtype
         if self.device.type != "cpu" or torch.is_grad_enabled() or dtype != torch.float32:
             return self.char_cnn, list(self.lstm)

@@ -54,8 +54,8 @@ class IndexedSentences:
         """Batches of sentences of similar length, as indices of the sentences.
 
         Args:
-            batch_words: tokens of a batch, boundaries included, about: less than this and the
-                longest sentence together. There is one sentence in it at least.
+            batch_words: the approximate number of tokens in a batch, boundaries included: less than
+                this plus the longest sentence. A batch has at least one sentence.
             rng: shuffles sentences of the same length and the batches; None keeps the order.
         """
         order: np.ndarray = np.arange(len(self.lengths))
@@ -145,5 +145,5 @@ class Packing:
         self.previous = to_device(previous, device)
 
     def unpack(self, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-        """A packed layer ``(2, N, P)`` as that of the flat array, ``(N, 2P)``."""
+        """Turn a packed layer ``(2, N, P)`` into one in the flat array's order, ``(N, 2P)``."""
         return torch.cat([x[0][self.target[0]], x[1][self.target[1]]], dim=1, out=out)

@@ -15,7 +15,7 @@ ENTRY_BYTES = MAX_WORD_BYTES + 80
 
 
 class WordCache:
-    """A table of words' vectors of unchanged weights, which begins anew when it is full.
+    """A table of words' vectors, for weights that do not change. When full, it begins anew.
 
     Threads may share it. Words of more than `MAX_WORD_BYTES` are not stored.
 
@@ -30,8 +30,8 @@ class WordCache:
         self._table = torch.empty(0, 0)
 
     def clear(self) -> None:
-        """Drop all vectors. The table stays: an allocator may keep one that another thread frees,
-        and each thread's another one."""
+        """Drop all vectors. The table stays: if threads freed tables, an allocator might keep one
+        for each."""
         with self._lock:
             self._rows = {}
 

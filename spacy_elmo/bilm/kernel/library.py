@@ -80,9 +80,9 @@ def pointer(values: torch.Tensor | np.ndarray) -> ctypes.c_void_p:
 
 @lru_cache
 def load_kernel() -> Kernel | None:
-    """The kernel with the fastest instruction set of this CPU, or with that which the environment
-    variable `VARIABLE` names; None, with a warning, where the package has no library for this
-    system or this CPU.
+    """The kernel with this CPU's fastest instruction set, or with the set that the environment
+    variable `VARIABLE` names. None, with a warning, if the package has no library for this system
+    or this CPU.
 
     Raises:
         ValueError: the variable names a set that this CPU does not have.

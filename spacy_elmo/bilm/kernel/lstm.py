@@ -1,4 +1,4 @@
-"""An LSTM layer by the kernel."""
+"""An LSTM layer that the kernel computes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .packing import Product
 
 
 class KernelLSTM:
-    """One layer without gradients, by weights that are packed once.
+    """Computes one layer without gradients. The weights are packed once.
 
     Args:
         weights: the layer's weights, float32 on a CPU.

@@ -18,9 +18,9 @@ class Product:
         weight: ``(columns, inputs)`` float32.
         bias: ``(columns,)``, or None.
         width: see `Kernel`.
-        is_gates: the columns are the four gates of LSTM cells: a panel has all of some cells.
+        is_gates: the columns are the four gates of LSTM cells; a panel has all four of each cell.
         int8: the weights are rounded, see `int8.split`.
-        halves: keep weights that float16 holds exactly so, which are read faster.
+        halves: keep weights in float16 if it holds them exactly; they are read faster.
 
     Attributes:
         width: see `Kernel`.

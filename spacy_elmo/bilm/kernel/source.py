@@ -1,4 +1,4 @@
-"""Where the library's source and the library are; setup.py runs this file before torch is there."""
+"""The paths of the library and of its source. setup.py runs this file before torch is there."""
 
 import sys
 from hashlib import blake2b

@@ -1,7 +1,7 @@
-"""A token encoder by the kernel.
+"""A token encoder that the kernel computes.
 
-What a filter makes of a position is the sum of what each character adds at each place of the
-filter: numbers of a table, so that no product is left to compute (Peters et al. 2018, §3.1, with
+The output of a filter at a position is a sum: each character adds a number at its place in the
+filter. A table has these numbers, so no product is left to compute (Peters et al. 2018, §3.1, with
 the convolution's sum in another order).
 """
 
@@ -20,7 +20,7 @@ from .packing import Product
 
 
 class KernelCharCNN:
-    """Encodes words without gradients, by weights that are packed once.
+    """Encodes words without gradients. The weights are packed once.
 
     Args:
         encoder: with weights in float32 on a CPU.
