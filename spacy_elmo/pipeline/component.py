@@ -313,8 +313,8 @@ class Elmo(Tok2Vec):
     ) -> dict[str, float]:
         """Run the biLM over a batch, from which the listeners then learn.
 
-        Their gradients are summed. `finish_update` backpropagates the sum; the next `update` does
-        if gradients are accumulated over several batches.
+        Their gradients are summed. `finish_update` backpropagates the sum; if gradients are
+        accumulated over several batches, the next `update` does.
 
         Args:
             examples: the batch.
@@ -357,10 +357,12 @@ class Elmo(Tok2Vec):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
     ) -> None:
-        """Load the weights and set up the mix. Both forget what they have learned, except
+        """Load the weights and set up the mix. Both forget what they have learned, with two
+        exceptions:
 
-        - all of it, if another component listens that is not initialized: it has learned from them;
-        - the biLM that was loaded with a saved component.
+        - Both keep it if another component that listens is not initialized: it has learned from
+          them.
+        - A biLM that was loaded with a saved component keeps it.
 
         Args:
             get_examples: returns a sample of the training data.
@@ -448,7 +450,7 @@ class Elmo(Tok2Vec):
 
 def check_linker(component: Any, name: str) -> None:
     """Raise a ValueError if an `entity_linker` was made without the width of its token vectors: it
-    would take the length of its knowledge base's vectors for that."""
+    would use the length of its knowledge base's vectors instead."""
     if isinstance(component, (EntityLinker, EntityLinker_v1)):
         output = component.model.maybe_get_ref("output_layer")
         if output is not None and output.has_dim("nI") is None:

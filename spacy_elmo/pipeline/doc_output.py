@@ -103,7 +103,7 @@ class ComparedRows:
         self._top = np.zeros((len(part.doc), 2 * p), dtype="float16")
 
     def fill(self, part: DocPart, layers: Floats3d) -> None:
-        """Keep the token layer and the top layer of a part, whose layers these are."""
+        """Keep the token layer and the top layer of a part, given all of its layers."""
         statistics, rows = self._statistics, slice(part.start, part.end)
         self._words[rows] = to_numpy(layers[0, :, : self._words.shape[1]])
         top = (to_numpy(layers[-1]) - statistics.mean[-1]) / np.maximum(statistics.std[-1], MIN_STD)

@@ -16,8 +16,8 @@ MAX_PREDICTED = 10  # predictions that read this many times the cache's size end
 class LayerCache:
     """The layers of sentences, by their words.
 
-    `begin` turns the cache on, at each batch of a training. `clear` turns it off, and so do
-    predictions, when they have read `MAX_PREDICTED` times its size since the last batch. A full
+    `begin` turns the cache on, at each batch of a training. `clear` turns it off. Predictions also
+    turn it off, once they have read `MAX_PREDICTED` times its size since the last batch. A full
     cache takes no more sentences: evicting the oldest ones would give no hits in epochs that are
     larger than the cache.
 
@@ -57,7 +57,8 @@ class LayerCache:
         Args:
             sentences: lists of words.
             read: computes the layers of sentences.
-            version: identifies the weights and how they compute; other versions are missing.
+            version: identifies the weights and how they compute; entries of other versions do not
+                count.
 
         Returns:
             Layers ``(L + 1, n_words, 2P)`` for each sentence, which must not be written to.

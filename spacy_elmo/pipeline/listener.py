@@ -44,8 +44,8 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         self._sample_key, self._infers_shapes = uuid4().hex, False
 
     def link(self, key: str, component: str, source: SourceStamp) -> None:
-        """Let it read the outputs of an elmo component, whose layers have the shape that the config
-        of the weights says.
+        """Let this listener read the outputs of an elmo component. The config of the weights gives
+        the shape of the layers.
 
         Args:
             key: the elmo component's key.

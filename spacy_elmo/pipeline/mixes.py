@@ -24,8 +24,8 @@ class Mix(NamedTuple):
             of an elmo component.
         weights: s_j, from the token layer (0) to the top layer; they add up to 1.
         gamma: γ.
-        is_trained: False if w and γ have the values that the settings gave them. So it is for the
-            mix of an elmo component if every listener has its own.
+        is_trained: False if w and γ have the values that the settings gave them. This is so for the
+            mix of an elmo component if every listener has its own mix.
     """
 
     component: str

@@ -24,7 +24,7 @@ class BiLMSettings(Settings):
         weights: a name, or a directory of our format; see `find_weights`. A saved pipeline brings
             its own weights, which take precedence.
         frozen: do not train the biLM. Copies of the pipeline share its weights in memory.
-        width: dimension 2P of the vectors, to be compared with the weights; None for any.
+        width: the dimension 2P that the vectors must have; None for any.
         initial_state: the state from which each sentence starts: ``"zero"``; ``"warm"``, a fixed
             state that the published biLMs need; or ``"auto"``, the one with which the weights were
             trained: ``"warm"`` for published ones, ``"zero"`` for ours.
@@ -36,11 +36,11 @@ class BiLMSettings(Settings):
         batch_words: words in one forward pass, sentence boundaries included, give or take half of
             them; ``nlp.pipe`` annotates up to four times as many at a time.
         learn_rate_factor: factor for the learning rate of a biLM that is not frozen.
-        cache_mb: megabytes in memory for the layers that a frozen biLM has computed in a training,
-            which then reads each sentence once; 0 for no cache.
+        cache_mb: megabytes of memory for the layers that a frozen biLM computes in a training, so
+            that it reads each sentence once; 0 for no cache.
         threads: how many threads the biLM computes on; None for OMP_NUM_THREADS or
             MKL_NUM_THREADS if one is set, else one for small products and PyTorch's number for
-            large ones; ``nlp.pipe`` divides texts among threads. A worker process takes one.
+            large ones; ``nlp.pipe`` divides texts among threads. A worker process uses one.
 
     Raises:
         ValueError: a setting is out of range.

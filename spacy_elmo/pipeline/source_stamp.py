@@ -24,8 +24,8 @@ ATTRIBUTE = "elmo_learned_from"
 class SourceStamp:
     """A biLM, and the mix that makes ``doc.tensor`` from its layers.
 
-    In memory the stamp refers to both, so a listener that trains together with them needs no notice
-    of their steps. Copies, pickles and files have the hashes of that moment.
+    In memory the stamp refers to both, so it stays valid while they train together with the
+    listener. Copies, pickles and files have the hashes of the moment when they are made.
 
     Args:
         bilm: a `bilm_layer.LazyBiLM`.

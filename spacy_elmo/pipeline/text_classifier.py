@@ -23,7 +23,7 @@ def TextCatLinear(
     length: int = 2**14,
     nO: int | None = None,
 ) -> Model[list[Doc], Floats2d]:
-    """``spacy-elmo.TextCatLinear.v1``: for few labelled texts, a linear map of two parts.
+    """``spacy-elmo.TextCatLinear.v1``: a linear classifier for few labelled texts, which reads
 
     - the distinct words of the text, in lower case, weighted by ``-log(p(word) + 1e-5)``
     - the mean of the token vectors

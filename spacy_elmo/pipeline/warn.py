@@ -11,8 +11,8 @@ from ..weights.layout import Card
 
 
 def warn_of_weights(card: Card, weights: object, lang: str, tokenizer: type | None = None) -> None:
-    """Warn if weights were trained on another language, or with another kind of tokenizer: spaCy's
-    rule-based one on one side, and another on the other.
+    """Warn if weights were trained on another language, or with another kind of tokenizer: only one
+    of the two is spaCy's rule-based one.
 
     Args:
         card: the card of the weights.
