@@ -253,8 +253,8 @@ def encode_part(
 
 @lru_cache(maxsize=1)
 def shared_encoder(encoder: Encoder) -> Encoder:
-    """Return the first encoder with these settings, which is loaded. A worker gets a copy with each
-    task, and a forked process has the encoder of its parent."""
+    """Return the first encoder with these settings, because it has loaded its weights. A worker
+    gets a copy with each task, and a forked process has the encoder of its parent."""
     return encoder
 
 

@@ -67,8 +67,8 @@ class RowFiles:
         return fnmatch(str(path.resolve()), pattern) or fnmatch(abspath(path), pattern)
 
     def fingerprint(self) -> str:
-        """A hash of the files' names and sizes. It is not of their content, so that a damaged file
-        can be mended before a job resumes."""
+        """A hash of the files' names and sizes, not of their content: a damaged file can be mended
+        before a job resumes."""
         files = [(file.name, file.stat().st_size) for file in self.files()]
         return f"{len(files)} files, {blake2b(repr(files).encode(), digest_size=8).hexdigest()}"
 
@@ -76,7 +76,7 @@ class RowFiles:
         """Yield all rows in order, always in the same chunks. An empty corpus has an empty chunk.
 
         Args:
-            n_tokens: the size of a chunk, about: text is not tokenized here.
+            n_tokens: the approximate size of a chunk; text is not tokenized here.
 
         Raises:
             ValueError: a file cannot be read.

@@ -52,7 +52,7 @@ def check_rows(rows: Any) -> list[Row]:
 
 def column_names(table: Any) -> list[Any] | None:
     """The column names of a table of pandas, Arrow, Polars, Spark or ``datasets``, else None. The
-    class is asked, for an attribute of a Series may be one of its elements."""
+    class decides, because an attribute of a Series may be one of its elements."""
     for name in ("column_names", "columns"):
         if hasattr(type(table), name):
             return list(getattr(table, name))

@@ -59,7 +59,7 @@ class Progress(Settings):
 
 
 class State:
-    """What the steps of a run change, to begin with a biLM and a head at random initialization.
+    """What the steps of a run change. At first, the biLM and the head are random.
 
     Args:
         config: the settings of the run, with [model].

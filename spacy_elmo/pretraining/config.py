@@ -44,7 +44,7 @@ class VocabSettings(Settings):
 
     Attributes:
         max_size: its largest size.
-        min_count: how often a word occurs at least.
+        min_count: the lowest count of a word in it.
     """
 
     title = "Config: [vocab]"
@@ -73,7 +73,7 @@ class SoftmaxSettings(Settings):
     Attributes:
         kind: ``"sampled"`` or ``"full"``.
         n_candidates: the number of distinct words to draw for each step; half of the vocabulary if
-            that has no more words.
+            it has no more words than this.
     """
 
     title = "Config: [softmax]"
@@ -90,12 +90,12 @@ class TrainingSettings(Settings):
         max_steps: the length of the run.
         max_epochs: the run ends after this many passes over the text, if that is sooner; 0 for no
             limit.
-        minutes: a new run times its first steps, and chooses `FITTED` so that it takes about so
-            long; 0 for no choice.
+        minutes: about how long a new run takes: it times its first steps, and chooses the settings
+            in `FITTED` accordingly; 0 to choose none.
         head_first: the number of first steps that train the head alone, if it is new and the biLM
             is not; at most half of the run.
-        learning_rate: it rises over ``warmup_steps``, stays, and falls to zero over the last
-            ``decay_steps``. Both are shortened if the run is shorter.
+        learning_rate: the highest rate. The rate rises to it over ``warmup_steps``, stays, and
+            falls to zero over the last ``decay_steps``. Both are shortened if the run is shorter.
         matmul_precision: PyTorch's name for the precision of float32 products. Evaluations have the
             highest.
         mixed_precision: compute products in bfloat16, all else and evaluations in float32.

@@ -30,7 +30,7 @@ def save_memory_and_time() -> None:
 
     Batches hardly ever have the same shape. oneDNN caches 1,024 kernels with their buffers, a
     gigabyte that is hardly ever used again. glibc returns each large block to the system when it is
-    freed; to clear the pages of a new one takes a third of a training step.
+    freed; clearing the pages of new blocks takes a third of a training step.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):

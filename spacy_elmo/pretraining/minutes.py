@@ -23,11 +23,11 @@ AT_THE_END = 4  # as much time as this many evaluations: two models, and their s
 def fit(run: Run, state: State, notify: Notify) -> Run:
     """Time some steps and a small evaluation, and fit the schedule of a run to its minutes.
 
-    They are taken with another state of the same size.
+    The steps are taken with another state of the same size.
 
     Args:
         run: the run, whose settings have ``minutes``.
-        state: its state, in which the number of words of the last evaluations is set.
+        state: its state, which gets the number of words for the last evaluations.
         notify: prints.
 
     Returns:
@@ -71,7 +71,7 @@ def plan(seconds: float, step: float, word: float, n_words: int, most: int) -> t
 
     Args:
         seconds: the time that is left.
-        step, word: the seconds that a step takes, and a word in an evaluation.
+        step, word: the seconds for a step, and for a word in an evaluation.
         n_words: the number of words in the dev text.
         most: the largest number of steps; 0 for no limit.
     """

@@ -37,8 +37,8 @@ class CorpusStats:
     is_truncated: bool = False
 
     def epoch_steps(self, config: PretrainConfig) -> int:
-        """The number of steps in an epoch, or a few more, for the last batch of a buffer is
-        shorter. A schedule may be too long, for a run ends with its last epoch."""
+        """The number of steps in an epoch, or a few more, because the last batch of a buffer is
+        shorter. A schedule may be too long, because a run ends with its last epoch."""
         n_tokens = self.n_words + 2 * self.n_segments
         n_buffers = math.ceil(self.n_words / config.corpus.buffer_words)
         return math.ceil(n_tokens / config.training.batch_words) + n_buffers - 1

@@ -116,7 +116,7 @@ class Teacher:
         """The vectors of a batch of sentences, None if there are none.
 
         Args:
-            sentences: the words of the batch, without the boundaries that it has.
+            sentences: the words of the batch's sentences, without boundaries.
 
         Raises:
             ValueError: see `vectors`.
