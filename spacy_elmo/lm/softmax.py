@@ -165,8 +165,8 @@ class LogUniformSampler:
 
     Args:
         n_words: size V of the vocabulary.
-        n_candidates: the number of distinct words to draw. It is half of V if V is not larger: the
-            last rare words would take thousands of tries.
+        n_candidates: the number of distinct words to draw. It is half of V if V is not larger than
+            this, because the last rare words would take thousands of tries.
     """
 
     def __init__(self, n_words: int, n_candidates: int):

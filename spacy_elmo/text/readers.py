@@ -105,7 +105,7 @@ def blank(lang: str, tokenizer: str | None = None) -> Language:
     Args:
         lang: the code of its language.
         tokenizer: the registered name of a tokenizer without settings; None for the default of the
-            language. If that needs a missing package, there is spaCy's rule-based one, `BY_RULES`.
+            language. If that needs a missing package, give spaCy's rule-based one, `BY_RULES`.
 
     Raises:
         ValueError: there is no such language or tokenizer, or it needs another package.
@@ -150,7 +150,7 @@ def memory_zone(nlp: Language, texts: Iterable[str]) -> AbstractContextManager[A
     """A context for Docs that are not used after it, so that memory does not grow with a corpus.
 
     In a memory zone spaCy's tokenizer caches nothing, and is slow. So the first `KEPT_WORDS` words,
-    among which the frequent ones are, are read without one and stay in the vocab.
+    which include the frequent ones, are read outside of a zone and stay in the vocab.
 
     Args:
         nlp: the pipeline that reads the texts; no other thread uses it.

@@ -182,7 +182,7 @@ def atomic_directory(path: Path) -> Iterator[Path]:
 
 
 def present_directory(path: Path) -> Path:
-    """Find a directory, or the old one if a process was killed while it replaced that."""
+    """Find a directory; if a process was killed while replacing it, find the old one."""
     real = Path(os.path.realpath(path))
     old = real.parent / OLD.format(real.name)
     return old if old.is_dir() and not path.exists() else path

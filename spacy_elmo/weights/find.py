@@ -104,7 +104,7 @@ def to_config(weights: WeightsLike) -> str:
 
 
 def refuse_lists(weights: object) -> None:
-    """Raise `unknown_format_error` for several paths, which published weights have."""
+    """Raise `unknown_format_error` for several paths, as for published weights."""
     if isinstance(weights, list | tuple):
         raise unknown_format_error(weights)
 

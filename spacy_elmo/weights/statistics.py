@@ -110,7 +110,7 @@ def compute_statistics(
     Args:
         model: the biLM.
         text: some ten thousand words in its language, best from its training text.
-        max_words: the number of words in this part; 0 for `MAX_WORDS`.
+        max_words: the number of words in the part; 0 for `MAX_WORDS`.
     """
     counts = np.bincount(text.tokens, minlength=len(text.types))
     counts[:2] = 0  # the boundaries

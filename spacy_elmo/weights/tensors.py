@@ -55,7 +55,8 @@ def check_shapes(
     """Check the names, shapes and types of tensors; no value is read.
 
     Args:
-        expected: the tensors that a config requires. Any floating type will do for theirs.
+        expected: the tensors that a config requires. For a floating tensor, any floating type will
+            do.
         source: where the tensors come from, for errors.
         found: the tensors.
         config: what requires them, for errors.
@@ -113,8 +114,8 @@ def build(config: BiLMConfig, source: str, found: Tensors, read: Read | None = N
     """Build a biLM from tensors, in float32, in evaluation mode.
 
     Args:
-        config: decides the shapes of all tensors but the dictionaries, and whether they are there,
-            but for the warm state.
+        config: decides which tensors there are, except the warm state, and their shapes, except
+            those of the dictionaries.
         source, found, read: see `check_tensors`. Names are those of parameters.
 
     Raises:
