@@ -228,7 +228,7 @@ def read_with(nlp: Language, weights: str) -> None:
     layer.model.load_state_dict(other.state_dict())
     layer.model.config = other.config
     layer.model.clear_caches()
-    layer.clear_caches()
+    layer.cache.clear()
 
 
 def predictions(nlp: Language, dev: list[Example]) -> list[Any]:
