@@ -28,9 +28,9 @@ def senses_cli(
     """
     Group the contexts of a word in a corpus by sense.
 
-    Contexts are compared by the word's context, the other words in the sentence, and the topic of
-    the sentence, and are grouped by average linkage on cosine distances. The number of groups is
-    the one with the best silhouette (or --senses). Each group shows its keywords, and its most
+    Contexts are compared by what the biLM expects in the word's place, by the other words in the
+    sentence, and by its topic. Average linkage on cosine distances groups them. The number of
+    groups is the one with the best silhouette (or --senses). Each group shows its keywords, and its most
     typical contexts first. Equal sentences count once. Similar contexts need not have the same
     sense in a dictionary. --json prints all contexts. The command needs the extra viz.
 
