@@ -51,6 +51,9 @@ FN vf ex(vf x) {
   return y * (vf)(((vi)z << 23) + 0x3f800000);
 }
 
+FN vf NAME(sigmoid)(vf x) { return all(1.f) / (all(1.f) + ex(-x)); }
+FN vf NAME(tanh)(vf x) { return all(2.f) / (all(1.f) + ex(x * all(-2.f))) - all(1.f); }
+
 /* sum[q][j] += x[q] · columns j of a panel, for r rows. Products of BLOCK inputs are added one to the
    other before they are added to the sum: a chain of thousands would round too often. */
 FN void NAME(multiply)(const int r, const int kind, int inputs, const float *x, size_t stride,
@@ -284,7 +287,7 @@ TARGET static int NAME(filters)(const Filters *f, int n_words, int n_positions, 
           best = MAX(sum, best);
         }
         best += NAME(load_part)(f->bias + n_done + k, number - k);
-        if (f->is_tanh) best = all(2.f) / (all(1.f) + ex(best * all(-2.f))) - all(1.f);
+        if (f->is_tanh) best = NAME(tanh)(best);
         else best = MAX(all(0.f), best);
         NAME(store_part)(out + n_done + k, best, number - k);
       }
@@ -301,7 +304,7 @@ TARGET static int NAME(filters)(const Filters *f, int n_words, int n_positions, 
 TARGET static void NAME(highway)(int64_t n, const float *carry, const float *transform, float *x) {
   for (int64_t i = 0; i < n; i += V) {
     const int left = n - i < V ? (int)(n - i) : V;
-    vf g = all(1.f) / (all(1.f) + ex(-NAME(load_part)(carry + i, left)));
+    vf g = NAME(sigmoid)(NAME(load_part)(carry + i, left));
     vf old = NAME(load_part)(x + i, left), new = MAX(all(0.f), NAME(load_part)(transform + i, left));
     NAME(store_part)(x + i, FMA(g, new - old, old), left);
   }

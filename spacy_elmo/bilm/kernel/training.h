@@ -26,12 +26,10 @@ TARGET static int NAME(lstm_forward)(const Layer *l, int n_steps, const int32_t 
         r = NAME(tile)(n - i, &l->hh, first / V, part, 4 * V, h_before + (size_t)i * P, P, NULL, 0, NULL,
                        part);
         for (int q = 0; q < r; ++q) {
-          const vf one = all(1.f);
           const size_t at = (size_t)(i + q) * D + first;
           float *gate = gates + (size_t)(i + q) * 4 * D + first, *sum = part + q * 4 * V;
-          vf in = one / (one + ex(-load(sum))), forget = one / (one + ex(-load(sum + V)));
-          vf new = all(2.f) / (one + ex(load(sum + 2 * V) * all(-2.f))) - one;
-          vf o = one / (one + ex(-load(sum + 3 * V)));
+          vf in = NAME(sigmoid)(load(sum)), forget = NAME(sigmoid)(load(sum + V));
+          vf new = NAME(tanh)(load(sum + 2 * V)), o = NAME(sigmoid)(load(sum + 3 * V));
           vf cell = FMA(forget, NAME(load_part)(c_before + at, cols), in * new);
           cell = NAME(clip)(cell, l->cell_clip);
           NAME(store_part)(gate, in, cols);
@@ -39,7 +37,7 @@ TARGET static int NAME(lstm_forward)(const Layer *l, int n_steps, const int32_t 
           NAME(store_part)(gate + 2 * (size_t)D, new, cols);
           NAME(store_part)(gate + 3 * (size_t)D, o, cols);
           NAME(store_part)(cells + at, cell, cols);
-          NAME(store_part)(m + at, o * (all(2.f) / (one + ex(cell * all(-2.f))) - one), cols);
+          NAME(store_part)(m + at, o * NAME(tanh)(cell), cols);
         }
       }
     }
@@ -94,7 +92,7 @@ TARGET static int NAME(lstm_backward)(const Layer *l, int n_steps, const int32_t
         vf new = NAME(load_part)(row + 2 * (size_t)D + k, left);
         vf o = NAME(load_part)(row + 3 * (size_t)D + k, left);
         vf cell = NAME(load_part)(cells + (start + q) * D + k, left);
-        vf tanh_c = all(2.f) / (one + ex(cell * all(-2.f))) - one;
+        vf tanh_c = NAME(tanh)(cell);
         vf d_m = NAME(load_part)(d_m_row + k, left);
         vf by_c = FMA(d_m * o, one - tanh_c * tanh_c, NAME(load_part)(d_c_row + k, left));
         by_c = (vf)((vi)by_c & (vi)(cell < all(l->cell_clip)) & (vi)(cell > all(-l->cell_clip)));
