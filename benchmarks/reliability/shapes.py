@@ -133,6 +133,7 @@ def is_refused(bilm: BiLM, seed: int) -> bool:
         ids = rng.choice((wrong, torch.ones(3, 10, dtype=torch.int32), torch.ones(3, 10)))
         for function, arguments in (
             (layers[0], break_one(given, rng).values()),
+            (bilm.lstm[0], break_one(given, rng).values()),  # as in training
             (encode, (ids,)),
         ):
             try:

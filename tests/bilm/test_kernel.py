@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.int8 import round_gates
 from spacy_elmo.bilm.kernel import library
-from spacy_elmo.bilm.kernel.library import VARIABLE, Kernel, load_kernel
+from spacy_elmo.bilm.kernel.library import VARIABLE, load_kernel
 from spacy_elmo.bilm.kernel.lstm import KernelLSTM
 from spacy_elmo.bilm.kernel.words import KernelCharCNN
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
@@ -25,21 +25,13 @@ from spacy_elmo.bilm.lstm_pytorch import OperatorLSTM
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.sentence_batches import Packing, id_tensor
 
-SETS = ["avx2", "avxvnni", "avx512", "avx512vnni", "neon", "neondot"]
+from .helpers import SETS
+
+pytestmark = pytest.mark.usefixtures("kernel")
 KINDS = ["half", "single", "int8"]  # of weights
 CONFIG = BiLMConfig(
     ((1, 5), (2, 7), (3, 9)), 12, 37, 2, char_dim=4, n_highway=1, cell_clip=2.0, proj_clip=1.5
 )
-
-
-@pytest.fixture(autouse=True)
-def kernel() -> Iterator[Kernel]:
-    """That of this CPU, and again after a test that has chosen another."""
-    found = load_kernel()
-    if found is None:
-        pytest.skip("there is no kernel")
-    yield found
-    load_kernel.cache_clear()
 
 
 def make_bilm(kind: str, config: BiLMConfig = CONFIG) -> BiLM:
@@ -207,8 +199,9 @@ def test_other_weights_are_packed_anew() -> None:
         lambda x, h, c: (x, h.half(), c),
     ],
 )
-def test_sizes_are_checked_before_each_call(wrong: Callable) -> None:
-    with torch.no_grad():
+@pytest.mark.parametrize("with_gradients", [False, True])
+def test_sizes_are_checked_before_each_call(wrong: Callable, with_gradients: bool) -> None:
+    with torch.set_grad_enabled(with_gradients):
         lstm = make_bilm("single").parts()[1][0]
     given = torch.randn(2, 5, 12), torch.randn(2, 2, 12), torch.randn(2, 2, 37)
     with pytest.raises(ValueError, match=r"shape|float32"):
@@ -216,9 +209,10 @@ def test_sizes_are_checked_before_each_call(wrong: Callable) -> None:
 
 
 @pytest.mark.parametrize("sizes", [[], [2, 3], [2, 2, 2, -1], [1, 4], [3, 2], [2, 2, 1, 0]])
-def test_packings_are_checked_before_each_call(sizes: list[int]) -> None:
+@pytest.mark.parametrize("with_gradients", [False, True])
+def test_packings_are_checked_before_each_call(sizes: list[int], with_gradients: bool) -> None:
     """Steps that do not fall would be written beyond the states."""
-    with torch.no_grad():
+    with torch.set_grad_enabled(with_gradients):
         lstm = make_bilm("single").parts()[1][0]
     packing = Packing([3, 2])
     packing.batch_sizes = sizes

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch.nn import functional as F
 
 from ..int8 import split
-from .library import KINDS, ProductStruct, pointer
+from ..lstm_weights import LSTMWeights
+from .library import KINDS, LayerStruct, ProductStruct, pointer
 
 
 class Product:
@@ -23,7 +25,6 @@ class Product:
         halves: keep weights in float16 if it holds them exactly; they are read faster.
 
     Attributes:
-        width: see `Kernel`.
         struct: the matrix for C; it points to tensors of this object.
     """
 
@@ -36,7 +37,7 @@ class Product:
         int8: bool = False,
         halves: bool = True,
     ):
-        self.width, (columns, inputs) = width, weight.shape
+        columns, inputs = weight.shape
         pack = panels_of_gates if is_gates else panels
         weight, tensors = weight.detach(), {}
         if int8:
@@ -55,6 +56,22 @@ class Product:
         self.struct = ProductStruct(inputs, columns, KINDS[tensors["weights"].dtype])
         for name, tensor in self._tensors.items():
             setattr(self.struct, name, pointer(tensor))
+
+
+def layer_struct(weights: LSTMWeights, **products: Product) -> LayerStruct:
+    """One direction of a layer for C.
+
+    Args:
+        weights: the layer's weights, for its clips and its size.
+        products: packed ``ih``, ``hh`` and ``hr``, where C reads them; the structure keeps them.
+    """
+    struct = LayerStruct(cells=weights.ih.shape[1] // 4)
+    clips = (math.inf if clip is None else clip for clip in (weights.cell_clip, weights.proj_clip))
+    struct.cell_clip, struct.proj_clip = clips
+    for name, product in products.items():
+        setattr(struct, name, product.struct)
+    struct.products = products
+    return struct
 
 
 def panels(columns: torch.Tensor, width: int) -> torch.Tensor:

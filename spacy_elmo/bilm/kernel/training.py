@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import torch
 
 from ...util.threads import prefetch_map
@@ -14,8 +12,9 @@ from ..lstm_autograd import AutogradLSTM, Tensors
 from ..lstm_pytorch import add_times
 from ..lstm_weights import LSTMWeights
 from ..sentence_batches import Packing
-from .library import Kernel, LayerStruct
-from .packing import Product
+from .library import Kernel
+from .lstm import check_batch
+from .packing import Product, layer_struct
 
 
 class KernelTrainingLSTM(AutogradLSTM):
@@ -34,21 +33,24 @@ class KernelTrainingLSTM(AutogradLSTM):
         super().__init__(weights)
         self.kernel, self.ih = kernel, weights.ih.detach().to(dtype)
 
+    def _pack(self, weight: torch.Tensor, is_gates: bool = False) -> Product:
+        return Product(weight, None, self.kernel.width, is_gates, halves=False)
+
     def forward(self, packing: Packing, given: Tensors, for_backward: bool) -> Tensors:
-        x, h0, c0 = given
+        steps, (x, h0, c0) = check_batch(self.ih.shape, packing, *given), given
         gates = x.new_empty(*x.shape[:2], 4 * c0.shape[2])
         add_times(self.weights.bias.detach().unsqueeze(1), x, self.ih.mT, out=gates)
-        h, c, out = h0.contiguous().clone(), c0.contiguous().clone(), torch.empty_like(x)
+        h, c, out = h0.contiguous().clone(), c0.contiguous().clone(), x.new_empty(x.shape)
         cells = x.new_empty(*x.shape[:2], c0.shape[2])
         m = torch.empty_like(cells)  # σ(o) · tanh(c), what is projected
-        steps = np.array(packing.batch_sizes, dtype=np.int32)
 
         def read(d: int) -> None:
-            _, hh, _, hr = self.weights[:4]
-            product = Product(hh[d], None, self.kernel.width, is_gates=True, halves=False)
-            layer = _Layer(self.weights, product, hr, d)
+            products = {"hh": self._pack(self.weights.hh[d], is_gates=True)}
+            if self.weights.hr is not None:
+                products["hr"] = self._pack(self.weights.hr[d])
+            layer = layer_struct(self.weights, **products)
             states = gates[d], h[d], c[d], cells[d], m[d], out[d]
-            self.kernel.call("lstm_forward", layer.struct, len(steps), steps, *states)
+            self.kernel.call("lstm_forward", ctypes.byref(layer), len(steps), steps, *states)
 
         _each_direction(read)
         return [out, h, c, *([gates, cells, m] if for_backward else [])]
@@ -56,20 +58,21 @@ class KernelTrainingLSTM(AutogradLSTM):
     def backward(
         self, packing: Packing, given: Tensors, saved: Tensors, gradients: Tensors
     ) -> Sequence[torch.Tensor | None]:
-        (x, h0, c0), (out, gates, cells, m) = given, saved
+        steps, (x, h0, c0) = check_batch(self.ih.shape, packing, *given), given
+        out, gates, cells, m = saved
         d_out, *d_states = (gradient.contiguous() for gradient in gradients)
         d_h, d_c = (state.clone() for state in d_states)
         d_hs, d_gates, c0 = torch.empty_like(out), torch.empty_like(gates), c0.contiguous()
-        steps = np.array(packing.batch_sizes, dtype=np.int32)
 
         def read_back(d: int) -> None:
-            _, hh, _, hr = self.weights[:4]
-            transposed = None if hr is None else hr.mT
-            product = Product(hh[d].mT, None, self.kernel.width, halves=False)
-            layer = _Layer(self.weights, product, transposed, d)
+            products = {"hh": self._pack(self.weights.hh[d].mT)}
+            if self.weights.hr is not None:
+                products["hr"] = self._pack(self.weights.hr[d].mT)
+            layer = layer_struct(self.weights, **products)
             states = gates[d], cells[d], c0[d], out[d], d_out[d]
             results = d_h[d], d_c[d], d_hs[d], d_gates[d]
-            self.kernel.call("lstm_backward", layer.struct, len(steps), steps, *states, *results)
+            arguments = len(steps), steps, *states, *results
+            self.kernel.call("lstm_backward", ctypes.byref(layer), *arguments)
 
         _each_direction(read_back)
         d_bias, dtype, P = d_gates.sum(dim=1), self.ih.dtype, x.shape[2]
@@ -81,28 +84,6 @@ class KernelTrainingLSTM(AutogradLSTM):
             d_hr = torch.bmm(d_hs.to(dtype).mT, m.to(dtype)).to(x.dtype)
         d_x = torch.bmm(d_gates, self.ih).to(x.dtype)
         return [d_x, d_h, d_c, d_weights[..., :P], d_weights[..., P:], d_bias, d_hr]
-
-
-class _Layer:
-    """A direction of a layer as C reads it; it keeps the packed weights.
-
-    Args:
-        weights: the layer's; its clips are taken.
-        hh: packed weights of the outputs of the step before.
-        hr: weights of the projection, both directions, or None.
-        d: the direction.
-    """
-
-    def __init__(self, weights: LSTMWeights, hh: Product, hr: torch.Tensor | None, d: int):
-        clips = (weights.cell_clip, weights.proj_clip)
-        layer = LayerStruct(cells=weights.ih.shape[1] // 4, hh=hh.struct)
-        layer.cell_clip, layer.proj_clip = (math.inf if clip is None else clip for clip in clips)
-        self._products = [hh]
-        if hr is not None:
-            self._products.append(Product(hr[d], None, hh.width, halves=False))
-            layer.hr = self._products[1].struct
-        self._layer = layer
-        self.struct = ctypes.byref(layer)
 
 
 def _each_direction(compute: Callable[[int], None]) -> None:
