@@ -31,7 +31,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import fix_random_seed, load_model_from_config
-from tasks import batches, read_ewt, read_few, read_wnut
+from tasks import batches, read_ewt, read_few, read_iob, read_wnut
 from thinc.api import Adam, Config
 
 from spacy_elmo import add_elmo
@@ -39,8 +39,9 @@ from spacy_elmo.weights.find import load_bilm
 
 Block = dict[str, Any]
 PART, TIMES = "recipes", "recipe times"  # of the results
-DE_SM = str(Path(__file__).parents[2] / "project" / "weights" / "de_sm")
+WEIGHTS = Path(__file__).parents[2] / "project" / "weights"
 N_DEV = 100  # Docs of ten sentences; ten times as many of one
+N_NAMES = 500  # Portuguese Docs with names
 
 
 class Task(NamedTuple):
@@ -63,7 +64,7 @@ class Task(NamedTuple):
     n_dev: int
     steps: int
     lang: str = "en"
-    weights: str = "en_sm"
+    weights: str | Path = "en_sm"
 
 
 def read_spans(data: Path, split: str) -> Iterator[Doc]:
@@ -71,6 +72,14 @@ def read_spans(data: Path, split: str) -> Iterator[Doc]:
     for doc in read_wnut(data, split):
         doc.spans["sc"] = list(doc.ents)
         yield doc
+
+
+def read_names_too(data: Path, split: str) -> Iterator[Doc]:
+    """Portuguese: the Docs of a treebank, then others that have only names."""
+    yield from read_few("pt", data, split, n_sents=10)
+    for doc in itertools.islice(read_iob("pt", data, split), N_NAMES):
+        iob = [f"{t.ent_iob_}-{t.ent_type_}".rstrip("-") for t in doc]
+        yield Doc(doc.vocab, words=[t.text for t in doc], ents=iob)
 
 
 TREES = ["tag_acc", "dep_las", "sents_f"]
@@ -84,14 +93,37 @@ TASKS = {
     "German, 400": Task(
         ["tagger", "morphologizer", "trainable_lemmatizer", "parser"],
         [*TREES, "lemma_acc", "morph_acc"],
-        partial(read_few, "de", n_sents=10), None, N_DEV, 300, "de", DE_SM,
+        partial(read_few, "de", n_sents=10), None, N_DEV, 300, "de", WEIGHTS / "de_sm",
+    ),
+    "Portuguese, 400": Task(
+        ["tagger", "parser", "ner"], [*TREES, "ents_f"],
+        read_names_too, None, 10 * N_DEV, 600, "pt", WEIGHTS / "pt_sm",
     ),
 }  # fmt: skip
 
 
 def elmo_add(config: Block) -> None:
     """What `elmo add` writes: the `tok2vec`, of four layers, reads ELMo for all; behind it, the mix
-    of each component."""
+    of each component, unless it finds names and is alone."""
+
+
+def names_twice(config: Block) -> None:
+    """The same with a mix for names also where they are alone."""
+    mix = {"@architectures": "spacy-elmo.Tok2Vec.v1", "encode": None, "output_elmo": None}
+    mix["elmo"] = config["components"]["tok2vec"]["model"]["elmo"]
+    for model in models_of_names(config):
+        if "embed" not in model["tok2vec"]:
+            model["tok2vec"] = deepcopy({**mix, "embed": model["tok2vec"]})
+
+
+def names_once(config: Block) -> None:
+    """The same without a mix for names."""
+    for model in models_of_names(config):
+        model["tok2vec"] = model["tok2vec"].get("embed", model["tok2vec"])
+
+
+def models_of_names(config: Block) -> list[Block]:
+    return [c["model"] for name, c in config["components"].items() if name in NAMES]
 
 
 def shared_one_layer(config: Block) -> None:
@@ -109,7 +141,7 @@ def shared_alone(config: Block) -> None:
     shared_one_layer(config)
     for name in config["nlp"]["pipeline"][2:]:
         model = config["components"][name]["model"]
-        model["tok2vec"] = model["tok2vec"]["embed"]
+        model["tok2vec"] = model["tok2vec"].get("embed", model["tok2vec"])
 
 
 def one_layer(config: Block) -> None:
@@ -137,7 +169,16 @@ NAMES = ("ner", "spancat")
 WITHOUT, LIGHT = "without", "light"  # `spacy init config`; `elmo add --light`: the mixes alone
 CHANGES: dict[str, Callable[[Block], None]] = {
     each.__name__: each
-    for each in (elmo_add, four_layers, shared_one_layer, one_layer, shared_alone, by_sentence)
+    for each in (
+        elmo_add,
+        names_twice,
+        names_once,
+        four_layers,
+        shared_one_layer,
+        one_layer,
+        shared_alone,
+        by_sentence,
+    )
 }
 ARMS = [WITHOUT, LIGHT, *CHANGES]
 ADDED, OLDER = elmo_add.__name__, four_layers.__name__
@@ -146,14 +187,17 @@ TITLES = {  # of the table's columns
     OLDER: "four layers in each",
     ADDED: "`elmo add`: four, shared",
     shared_one_layer.__name__: "one, shared",
+    LIGHT: "`--light`: mixes alone",
 }
 LABELS = {  # of the scores
-    "tag_acc": "tags", "dep_las": "trees", "sents_f": "sentence ends", "ents_f": "F1",
+    "tag_acc": "tags", "dep_las": "trees", "sents_f": "sentence ends", "ents_f": "NER",
     "spans_sc_f": "F1", "lemma_acc": "lemmas", "morph_acc": "morphology",
 }  # fmt: skip
 
 
-def make_config(components: list[str], arm: str, lang: str = "en", weights: str = "en_sm") -> Block:
+def make_config(
+    components: list[str], arm: str, lang: str = "en", weights: str | Path = "en_sm"
+) -> Block:
     base: Config = init_config(lang=lang, pipeline=components, optimize="efficiency")
     if arm == WITHOUT:
         return base
@@ -171,7 +215,7 @@ def examples(nlp: Language, task: Task, data: Path, split: str) -> list[Example]
     return [Example(nlp.make_doc(doc.text), doc) for doc in found]
 
 
-def train(task: Task, arm: str, seed: int, data: Path, weights: str, steps: int) -> Any:
+def train(task: Task, arm: str, seed: int, data: Path, weights: str | Path, steps: int) -> Any:
     """A trained pipeline, and its optimizer, which has the averages."""
     fix_random_seed(seed)
     config = make_config(task.components, arm, task.lang, weights)
@@ -222,7 +266,7 @@ def measure(
     return {**found, "MB": size / 1e6, "seconds": seconds}
 
 
-def read_with(nlp: Language, weights: str) -> None:
+def read_with(nlp: Language, weights: str | Path) -> None:
     """Let the frozen biLM of a pipeline read by other weights of its shape."""
     layer, other = nlp.get_pipe("elmo").bilm, load_bilm(weights)
     layer.model.load_state_dict(other.state_dict())

@@ -169,7 +169,8 @@ def test_recipes(run: Run, data: Path, tmp_path: Path) -> None:
     """Each recipe learns, is kept, timed, and compared with that of `elmo add`; a swap of weights
     for themselves changes no prediction."""
     out, kept = tmp_path / "out.jsonl", tmp_path / "kept"
-    given = (out, "--data", data, "--tasks", "English, 100", "names", "--seeds", 0)
+    arms = ("--arms", "without", "elmo_add", "four_layers", "shared_one_layer", "light")
+    given = (out, "--data", data, "--tasks", "English, 100", "names", "--seeds", 0, *arms)
     few = (*given, "--steps", 2, "--save", kept, "--swap", "en_sm")
     printed = run("recipes", *few)
     records = [json.loads(line) for line in out.read_text("utf8").splitlines()]
@@ -183,7 +184,7 @@ def test_recipes(run: Run, data: Path, tmp_path: Path) -> None:
     rows = [line.strip("| ").split(" | ") for line in timed[2:]]
     labels = [f"English, 100: {name}" for name in ("tags", "trees", "sentence ends")]
     costs = ["… µs a word", "… MB"]
-    assert [row[0] for row in rows] == [*labels, *costs, "names: F1", *costs]
+    assert [row[0] for row in rows] == [*labels, *costs, "names: NER", *costs]
     assert all(float(cell) > 0 for row in rows if row[0] in costs for cell in row[1:6])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +30,7 @@ def add_elmo(
     A component can if its model has token vectors: a block ``tok2vec``, or one of spaCy's
     architectures for them. Frozen and sourced components stay as they are, and so do components
     that learn from ELMo already. A `tok2vec` component to which others listen reads ELMo for all of
-    them, and each of them gets its own mix too.
+    them, and each of them gets a mix too, unless it is the only one and finds names.
 
     Args:
         config: a config of spaCy, complete or not. It is not changed.
@@ -138,6 +139,7 @@ def write_recipes(
 ) -> None:
     """Write a recipe into each place, and into each shared `tok2vec`."""
     elmo, vectors = str(find_elmo(new)), old["initialize"]["vectors"]
+    n_listeners = Counter(source for _, source in places)
     for path, source in [*((path, path) for path in shared), *places]:
         name = path[1]
         factory, block = old["components"][name]["factory"], get_block(old, source)
@@ -146,7 +148,9 @@ def write_recipes(
         if factory in recipes.CLASSIFIERS and path[-1] == "model":
             recipe = recipes.make_classifier(factory, elmo)
         elif source in shared and path not in shared:
-            recipe = recipes.make_own_mix(factory, elmo, get_block(new, path))
+            recipe = get_block(new, path)
+            if n_listeners[source] > 1 or factory not in recipes.NAMES:
+                recipe = recipes.make_own_mix(factory, elmo, recipe)
         else:
             recipe = recipes.make_recipe(factory, elmo, block, light)
         note(f"{name}: reads ELMo, by {kind_of(recipe)}")

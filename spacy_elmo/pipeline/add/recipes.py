@@ -18,6 +18,9 @@ PARTS_OF_DOCS = {"entity_linker"}
 # segments that end with sentence-final marks would mislead them.
 SENTENCE_ENDS = {"parser", "senter"}
 
+# Factories of components that find names. Behind an encoder of their own a mix gains nothing.
+NAMES = {"ner", "spancat", "spancat_singlelabel"}
+
 # Factories of classifiers, whose whole model is replaced; and whether each text has one class.
 CLASSIFIERS = {"textcat": True, "textcat_multilabel": False}
 
@@ -59,7 +62,8 @@ def make_recipe(factory: str, elmo: str, tok2vec: Block, light: bool) -> Block:
     if light:
         return listener(factory, elmo)
     parts = embed_and_encode(tok2vec)
-    reads_twice = parts["encode"] is not None and factory not in (*PARTS_OF_DOCS, "tok2vec")
+    reads_once = {*PARTS_OF_DOCS, *NAMES, "tok2vec"}
+    reads_twice = parts["encode"] is not None and factory not in reads_once
     parts["output_elmo"] = listener(factory, elmo) if reads_twice else None
     return {"@architectures": "spacy-elmo.Tok2Vec.v1", "elmo": listener(factory, elmo), **parts}
 

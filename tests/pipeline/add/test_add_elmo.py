@@ -25,6 +25,7 @@ MIXING = (
     "tagger", "morphologizer", "trainable_lemmatizer", "senter", "parser", "ner", "span_finder",
     "spancat", "spancat_singlelabel",
 )  # fmt: skip
+NAMES = ("ner", "spancat", "spancat_singlelabel")  # with their own encoder, these have one mix
 FULL = (*MIXING, "entity_linker")
 
 # As of the quickstart widget: not complete, with an embedding that the tagger has of its own.
@@ -161,7 +162,8 @@ def test_an_entity_linker_shares_no_tok2vec(full: Config, weights: Path) -> None
     for name in FULL:
         block = tok2vec_of(config, name)
         assert block["@architectures"] == "spacy-elmo.Tok2Vec.v1"
-        assert (block["output_elmo"] is not None) == (name in MIXING), name
+        reads_twice = name not in (*NAMES, "entity_linker")
+        assert (block["output_elmo"] is not None) == reads_twice, name
     nlp = make_nlp(config)
     assert set(nlp.get_pipe("elmo").listening_components) == {*FULL}
 
@@ -182,6 +184,16 @@ def test_every_component_that_can_learn_does(mixing: Config, weights: Path) -> N
     assert set(nlp.get_pipe("tok2vec").listening_components) == {*MIXING} - {"senter"}
 
 
+@pytest.mark.parametrize("name", [*NAMES, "tagger"])
+def test_a_component_alone(name: str) -> None:
+    """One that finds names gains nothing by a second mix behind the encoder."""
+    config = add_elmo(init_config(lang="en", pipeline=[name]))
+    assert config["components"]["tok2vec"]["model"]["elmo"] == LISTENER
+    kind = "spacy.Tok2VecListener.v1" if name in NAMES else "spacy-elmo.Tok2Vec.v1"
+    assert tok2vec_of(config, name)["@architectures"] == kind
+    assert add_elmo(config).to_str() == config.to_str()
+
+
 def test_the_embedding_and_the_encoder_are_kept(quickstart: Config) -> None:
     """Of a shared tok2vec, with its variables, and of one of the component's own."""
     before = deepcopy(quickstart)
@@ -195,7 +207,7 @@ def test_the_embedding_and_the_encoder_are_kept(quickstart: Config) -> None:
     ner = tok2vec_of(config, "ner")
     assert ner["encode"]["width"] == 16 and ner["encode"]["depth"] == 1
     assert ner["embed"]["rows"] == [200, 100, 100, 100]
-    assert ner["elmo"] == ner["output_elmo"] == LISTENER
+    assert ner["elmo"] == LISTENER and ner["output_elmo"] is None
     nlp = make_nlp(config, components__tok2vec__model__encode__width=32)
     model = nlp.get_pipe("tok2vec").model
     assert {node.get_dim("nO") for node in model.walk() if node.name == "hashembed"} == {32}
