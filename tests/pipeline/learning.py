@@ -26,6 +26,10 @@ EMBED = {
     "@architectures": "spacy.MultiHashEmbed.v2", "width": 8, "attrs": ["NORM"], "rows": [50],
     "include_static_vectors": False
 }  # fmt: skip
+ENCODE = {
+    "@architectures": "spacy.MaxoutWindowEncoder.v2", "width": 8, "depth": 1, "window_size": 1,
+    "maxout_pieces": 2
+}  # fmt: skip
 
 
 def make_examples(nlp: Language, n: int = 8) -> list[Example]:

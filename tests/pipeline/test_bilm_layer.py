@@ -1,15 +1,15 @@
 from weakref import WeakSet
 
 import numpy as np
-import pytest
 import spacy
 import torch
 from spacy.tokens import Doc
-from thinc.api import Adam, Model
+from thinc.api import Model
 
 from spacy_elmo.architectures import Elmo
 
 from .helpers import N_LAYERS, TOLERANCE, WIDTH, finite_difference, make_nlp, max_difference
+from .learning import bilm_of
 
 TEXTS = ["The bank raised its rates. They sat\non the bank of the river!", "", "Play!", " \n "]
 
@@ -21,14 +21,6 @@ def make_layer(weights, **settings) -> Model:
 def make_docs(texts=TEXTS) -> list[Doc]:
     nlp = spacy.blank("en")
     return [nlp(text) for text in texts]
-
-
-def bilm_of(layer: Model) -> torch.nn.Module:
-    return layer.shims[0].bilm.model
-
-
-def layer_numbers(layer: Model) -> dict:
-    return {name: p.detach().numpy().copy() for name, p in bilm_of(layer).named_parameters()}
 
 
 def read(layer: Model, sentences: list[list[str]]) -> list[np.ndarray]:
@@ -51,19 +43,6 @@ def test_layers_are_those_of_the_bilm(weights):
     assert (outputs[3] == 0).all()
 
 
-def test_a_number_of_threads_that_is_set(weights):
-    layer = make_layer(weights, frozen=False, threads=3)
-    seen, before = [], torch.get_num_threads()
-    lstm = bilm_of(layer).lstm[0]
-    bilm_of(layer).register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
-    layer.predict(make_docs())
-    assert seen == [3] and torch.get_num_threads() == before
-    outputs, backprop = layer.begin_update(make_docs())
-    lstm.weight_ih.register_hook(lambda _: seen.append(torch.get_num_threads()))
-    backprop([np.ones_like(y) for y in outputs])
-    assert seen == [3, 3, 3] and torch.get_num_threads() == before
-
-
 def test_windows_are_those_of_the_bilm(weights):
     doc = make_docs(["a b c d e f g h i j k l"])[0]
     (output,) = make_layer(weights, max_words=8, segments="doc").predict([doc])
@@ -72,21 +51,6 @@ def test_windows_are_those_of_the_bilm(weights):
     # Both windows hold e, f, g and h; two of them are kept from each.
     expected = np.concatenate([first[:, :6], last[:, 2:]], axis=1)
     assert np.abs(output - expected).max() <= TOLERANCE
-
-
-def test_frozen_builds_no_graph(weights):
-    layer = make_layer(weights)
-    outputs, backprop = layer.begin_update(make_docs())
-    bilm = bilm_of(layer)
-    assert not any(p.requires_grad for p in bilm.parameters())
-    before = layer_numbers(layer)
-    backprop([np.ones_like(y) for y in outputs])
-    optimizer = Adam(0.1)
-    layer.finish_update(optimizer)
-    assert all(p.grad is None for p in bilm.parameters())
-    assert not optimizer.mom1 and not optimizer.mom2 and not optimizer.nr_update
-    for name, value in layer_numbers(layer).items():
-        np.testing.assert_array_equal(value, before[name])
 
 
 def test_gradients(weights):
@@ -118,23 +82,6 @@ def test_gradients(weights):
     assert n_checked > len(list(bilm.parameters()))
 
 
-def test_finish_update_serves_no_stale_words(weights):
-    layer = make_layer(weights, frozen=False)
-    docs = make_docs()
-    before = layer.predict(docs)
-    outputs, backprop = layer.begin_update(docs)
-    backprop([np.ones_like(y) for y in outputs])
-    assert max_difference(layer.predict(docs), before) <= TOLERANCE  # fills the word cache again
-    optimizer = Adam(0.05)
-    layer.finish_update(optimizer)
-    assert len(optimizer.mom1) == len(list(bilm_of(layer).parameters()))
-    assert all((p.grad == 0).all() for p in bilm_of(layer).parameters())
-    after = layer.predict(docs)
-    assert np.abs(after[2][0] - before[2][0]).max() > 1e-3  # the words' own layer
-    fresh = make_layer(weights).from_bytes(layer.to_bytes())
-    assert max_difference(after, fresh.predict(docs)) <= TOLERANCE
-
-
 def test_a_copy_of_frozen_weights_is_cast_and_moved_by_itself(weights):
     """Also while both read from the same caches, which are warm."""
     layer, docs = make_layer(weights), make_docs()
@@ -152,53 +99,7 @@ def test_a_copy_of_frozen_weights_is_cast_and_moved_by_itself(weights):
     assert max_difference(layer.predict(docs), before) == 0
 
 
-def test_copies_of_weights_that_learn_part(weights):
-    layer = make_layer(weights, frozen=False)
-    docs = make_docs()
-    before = layer.predict(docs)
-    copied = layer.copy()
-    assert max_difference(copied.predict(docs), before) == 0
-    outputs, backprop = copied.begin_update(docs)
-    backprop([np.ones_like(y) for y in outputs])
-    copied.finish_update(Adam(0.05))
-    assert max_difference(copied.predict(docs), before) > 1e-3
-    assert max_difference(layer.predict(docs), before) == 0
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-def test_nothing_to_read(weights, frozen):
-    layer = make_layer(weights, frozen=frozen)
-    docs = make_docs(["", ""])
-    outputs, backprop = layer.begin_update(docs)
-    assert [y.shape for y in outputs] == [(N_LAYERS, 0, WIDTH)] * 2
-    assert backprop(outputs) == docs
-    assert layer.predict([]) == []
-    assert not layer.shims[0].bilm.is_loaded
-    outputs, backprop = layer.begin_update(make_docs([" \n"]))
-    assert (outputs[0] == 0).all()
-    backprop(outputs)
-    layer.finish_update(Adam(0.05))
-
-
 # Through the component, which gives the layer some of its Docs at a time
-
-
-@pytest.mark.parametrize(("batch_words", "n_passes"), [(100, 10), (400, 2), (4096, 1)])
-def test_a_pass_is_as_large_as_its_setting(weights, monkeypatch, batch_words, n_passes):
-    nlp = make_nlp(weights, batch_words=batch_words)
-    bilm = nlp.get_pipe("elmo").bilm.model
-    sizes = []
-    original = type(bilm).forward
-
-    def note(self, types, tokens, *args):
-        sizes.append(len(tokens))
-        return original(self, types, tokens, *args)
-
-    monkeypatch.setattr(type(bilm), "forward", note)
-    list(nlp.pipe([f"a b c d e f g {i}" for i in range(100)], batch_size=1000))
-    assert sum(sizes) == 1000  # with the boundaries
-    assert len(sizes) == n_passes
-    assert max(sizes) < 1.5 * batch_words
 
 
 def test_no_more_docs_in_memory_than_are_read_at_once(weights):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 import spacy
@@ -43,9 +44,8 @@ def size_of(n_words: int) -> int:
     return layers_of(n_words).nbytes + BYTES_PER_ENTRY
 
 
-def cache_of(nlp: Language, name: str = "elmo") -> LayerCache:
-    model = nlp.get_pipe(name).model
-    return next(node for node in model.walk() if node.name == "elmo-bilm").shims[0].bilm.cache
+def cache_of(nlp: Language) -> LayerCache:
+    return nlp.get_pipe("elmo").bilm.cache
 
 
 @pytest.fixture
@@ -81,19 +81,8 @@ def look_up(cache: LayerCache, sentences: Sequence[Sequence[str]], value: float 
     return cache.lookup(sentences, note, "version"), read
 
 
-def test_off_until_something_learns() -> None:
-    cache = LayerCache(1)
-    assert not cache.is_on
-    cache.begin()
-    assert cache.is_on
-    cache.clear()
-    assert not cache.is_on
-    none = LayerCache(0)
-    none.begin()
-    assert not none.is_on
-
-
 @given(st.lists(words, min_size=1, max_size=8))
+@hypothesis.example([["a b"], ["a", "b"]])
 def test_what_was_read_is_found_by_its_words_alone(sentences: list[list[str]]) -> None:
     cache = LayerCache(1)
     cache.begin()
@@ -104,15 +93,6 @@ def test_what_was_read_is_found_by_its_words_alone(sentences: list[list[str]]) -
     assert read == []
     for sentence, layers in zip(sentences, found, strict=True):
         assert torch.equal(layers, layers_of(len(sentence), distinct.index(sentence)))
-    joined = ["".join(sentences[0]), "never"]
-    assert look_up(cache, [joined])[1] == ([] if joined in sentences else [joined])
-
-
-def test_blanks_in_words_are_not_those_between_them() -> None:
-    cache = LayerCache(1)
-    cache.begin()
-    look_up(cache, [["a b"]])
-    assert look_up(cache, [["a", "b"]])[1] == [["a", "b"]]
 
 
 def test_bounded_in_bytes_and_full_it_takes_nothing_more() -> None:
@@ -151,10 +131,9 @@ def test_each_sentence_is_read_once(weights: Path, listener: dict, read: list) -
     nlp, examples, optimizer = started(weights, listener)
     read.clear()
     step(nlp, examples, optimizer)
-    assert len(read) > 0
     first = len(read)
-    for _ in range(3):
-        step(nlp, examples, optimizer)
+    assert first > 0
+    step(nlp, examples, optimizer)
     for example in examples:
         nlp(Doc(nlp.vocab, words=[t.text for t in example.reference]))
     nlp.evaluate(make_examples(nlp))
@@ -186,12 +165,9 @@ def test_prediction_alone_holds_nothing(weights: Path, read: list) -> None:
 def test_frozen_and_annotating(weights: Path, read: list, frozen: bool) -> None:
     """Among the frozen components, a biLM that has learned does not learn either."""
     nlp, examples, optimizer = started(weights, OWN_MIX, frozen=frozen)
-    for turn in range(2):
+    for _ in range(3):  # the first time the listener turns the cache on
+        read.clear()
         nlp.update(examples, sgd=optimizer, exclude=["elmo"], annotates=["elmo"])
-        if turn == 0:
-            assert cache_of(nlp).is_on  # its listener told it
-    read.clear()
-    nlp.update(examples, sgd=optimizer, exclude=["elmo"], annotates=["elmo"])
     assert read == []
 
 
@@ -217,16 +193,15 @@ def test_the_same_training_as_without(weights: Path) -> None:
 
 
 @pytest.mark.parametrize("by", ["kernel", "operators"])
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_under_autocast_and_outside(
-    weights: Path, by: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+    weights: Path, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In turn, while the layers of both are held: each as by a biLM that has read nothing yet."""
     if by == "operators":
         monkeypatch.setattr("spacy_elmo.bilm.model.load_kernel", lambda: None)
     elif load_kernel() is None:
         pytest.skip("there is no kernel")
-    text, autocast = "the bank sat.", torch.autocast("cpu", dtype)
+    text, autocast = "the bank sat.", torch.autocast("cpu", torch.bfloat16)
     nlp = make_pipeline(weights, OWN_MIX)
     with autocast:
         examples, optimizer = start(nlp)
@@ -243,11 +218,10 @@ def test_under_autocast_and_outside(
     assert cache_of(nlp).is_on and cache_of(nlp).hits > 0
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_a_biLM_learns_under_autocast(weights: Path, dtype: torch.dtype) -> None:
+def test_a_biLM_learns_under_autocast(weights: Path) -> None:
     nlp, examples, optimizer = started(weights, OWN_MIX, frozen=False)
     before = nlp("the bank sat.").tensor
-    with torch.autocast("cpu", dtype):
+    with torch.autocast("cpu", torch.bfloat16):
         losses = [step(nlp, examples, optimizer)["tagger"] for _ in range(5)]
         nlp("the bank sat.")
     assert losses[-1] < losses[0]
@@ -270,18 +244,12 @@ def test_what_the_layer_returns_is_not_the_caches_own(weights: Path) -> None:
     assert elmo.bilm.cache.hits == 2
 
 
-@pytest.mark.parametrize("by_hand", [False, True])
-def test_forgotten_when_weights_are_written_to(weights: Path, by_hand: bool) -> None:
+def test_forgotten_when_weights_are_written_to(weights: Path) -> None:
     nlp, *_ = started(weights, OWN_MIX, steps=1)
     nlp("the bank sat.")
-    bilm = nlp.get_pipe("elmo").model.get_ref("bilm").shims[0].bilm.model
-    changed = {name: 0.5 * value for name, value in bilm.state_dict().items()}
-    if by_hand:
-        with torch.no_grad():
-            for parameter in bilm.lstm.parameters():
-                parameter.mul_(0.5)
-    else:
-        bilm.load_state_dict(changed)
+    with torch.no_grad():
+        for parameter in bilm_of(nlp.get_pipe("elmo").model).lstm.parameters():
+            parameter.mul_(0.5)
     cached = nlp("the bank sat.").tensor
     cache_of(nlp).clear()
     assert max_difference(nlp("the bank sat.").tensor, cached) <= TOLERANCE

@@ -14,14 +14,11 @@ from spacy.vocab import Vocab
 from thinc.api import Adam
 
 from .helpers import WIDTH, make_nlp
-from .learning import EMBED, LISTENER, listening, step
-from .test_tok2vec import ENCODE
+from .learning import EMBED, ENCODE, LISTENER, listening, step
 
 TEXT = "The bank is here. I sat."
 ELMO: dict[str, Any] = {"@architectures": "spacy-elmo.Elmo.v1", "width": WIDTH}
 PARTS: dict[str, dict[str, Any]] = {
-    "elmo": {"elmo": ELMO},
-    "listener": {"elmo": LISTENER},
     "all": {"elmo": LISTENER, "embed": EMBED, "encode": ENCODE, "output_elmo": LISTENER},
     "two": {"elmo": ELMO, "output_elmo": LISTENER},
     "encode": {"elmo": {**ELMO, "width": None}, "encode": ENCODE},
@@ -74,7 +71,6 @@ def test_its_width_is_known(weights: Path, parts: str | None) -> None:
 @pytest.mark.parametrize(
     "parts",
     [
-        {"elmo": {**ELMO, "width": None}},
         {"elmo": LISTENER, "embed": EMBED},
         {"embed": EMBED, "encode": ENCODE, "output_elmo": {**ELMO, "width": None}},
     ],

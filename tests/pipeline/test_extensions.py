@@ -16,14 +16,6 @@ def nlp_with_layers(weights):
     return make_nlp(weights, store=["layers"])
 
 
-def test_vectors(nlp):
-    doc = nlp(TEXT)
-    for token in doc:
-        np.testing.assert_array_equal(token._.elmo, doc.tensor[token.i])
-        assert token._.elmo.shape == (WIDTH,)
-        assert token._.elmo.any() == (not token.is_space)
-
-
 def test_means_leave_whitespace_out(nlp):
     doc = nlp(TEXT)
     spaces = [token.i for token in doc if token.is_space]

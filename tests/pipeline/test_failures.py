@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,24 +45,12 @@ def changed(name: str, tensor: torch.Tensor | None) -> Change:
     return change
 
 
-def pickled(data: bytes) -> bytes:
-    torch.save(load(data), file := io.BytesIO())
-    return file.getvalue()
-
-
 @pytest.mark.parametrize(
     ("name", "change", "parts"),
     [
         ("weights.safetensors", lambda data: data[: len(data) // 2], ["Cannot read"]),
-        ("weights.safetensors", lambda data: b"", ["Cannot read"]),
-        ("weights.safetensors", pickled, ["Cannot read"]),
         ("weights.safetensors", changed("lstm.0.bias", None), ["missing", "lstm.0.bias"]),
         ("weights.safetensors", changed("more", torch.zeros(1)), ["unknown", "more"]),
-        (
-            "weights.safetensors",
-            changed("lstm.0.bias", torch.zeros(2, 63)),
-            ["lstm.0.bias", "(2, 63)", "(2, 64)"],
-        ),
         (
             "weights.safetensors",
             changed("lstm.0.bias", torch.full((2, 64), torch.nan)),
@@ -84,13 +71,9 @@ def test_damaged_weights(own_weights: Path, name: str, change: Change, parts: li
     ("name", "value", "said"),
     [
         ("max_words", 7, "max_words is 7; .*greater than or equal to 8"),
-        ("max_words", "many", "max_words"),
         ("max_word", 3, "max_word"),
-        ("batch_words", 0, "batch_words is 0; .*greater than or equal to 1"),
         ("threads", 0, "setting threads is 0"),
-        ("threads", 2.0, "threads"),
         ("cache_mb", -1, "cache_mb is -1; .*greater than or equal to 0"),
-        ("frozen", "no!", "frozen"),
         ("segments", "sent", "setting segments is 'sent'; .*'auto', 'sents' or 'doc'"),
         ("initial_state", "zeros", "setting initial_state is 'zeros'; .*'auto', 'zero' or 'warm'"),
         ("vectors", "vocabulary", "'vocabulary'.*'auto', 'elmo', 'vocab'"),

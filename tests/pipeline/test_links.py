@@ -19,7 +19,6 @@ from thinc.api import SGD, Adam
 
 from .helpers import TOLERANCE, WIDTH, add_elmo, make_nlp, max_difference, write_weights
 from .learning import (
-    EMBED,
     LISTENER,
     TEXT,
     bilm_of,
@@ -33,8 +32,6 @@ from .learning import (
     step,
     tagger_config,
 )
-
-NESTED = {"@architectures": "spacy-elmo.Tok2Vec.v1", "elmo": listening(gamma=2.0), "embed": EMBED}
 
 
 def trained(weights: Path) -> Language:
@@ -78,26 +75,6 @@ def test_gradients_reach_the_biLM(
     assert nlp(TEXT)[0].tag_
 
 
-def test_annotated_first_then_fine_tuned(weights: Path) -> None:
-    """What was held of an annotating biLM is not taken for what one that learns has read."""
-    nlp = trained(weights)
-    examples = make_examples(nlp)
-    optimizer = Adam(0.01)
-    before = numbers(nlp.get_pipe("elmo").model)
-    for _ in range(2):  # from the second time on, what was read is held
-        nlp.update(examples, sgd=optimizer, exclude=["elmo"], annotates=["elmo"])
-    unchanged = numbers(nlp.get_pipe("elmo").model)
-    assert all(np.array_equal(unchanged[name], value) for name, value in before.items())
-    for _ in range(2):
-        step(nlp, examples, optimizer)
-    after = numbers(nlp.get_pipe("elmo").model)
-    assert all(not np.array_equal(after[name], value) for name, value in before.items())
-    fresh = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
-    for example in examples:
-        docs = [each(example.reference.copy()) for each in (nlp, fresh)]
-        assert max_difference([docs[0].tensor], [docs[1].tensor]) <= TOLERANCE
-
-
 def test_annotating_while_it_learns(weights: Path) -> None:
     """Gradients are heard also if the component writes to the Docs before the others learn."""
     steps = []
@@ -108,30 +85,18 @@ def test_annotating_while_it_learns(weights: Path) -> None:
         nlp.get_pipe("elmo").finish_update(Adam(0.01))
         steps.append(numbers(nlp.get_pipe("elmo").model))
     assert all(np.array_equal(steps[1][name], value) for name, value in steps[0].items())
-
-
-def test_a_batch_that_is_done_with_is_not_spoken_of_again(weights: Path) -> None:
-    nlp = trained(weights)
-    examples = make_examples(nlp)
-    elmo, tagger = nlp.get_pipe("elmo"), nlp.get_pipe("tagger")
-    elmo.update(examples)
-    tagger.update(examples)
-    elmo.finish_update(Adam(0.01))
-    before = numbers(elmo.model)
-    with pytest.raises(ValueError, match="a batch of 'elmo' that is over"):
-        tagger.update(examples)  # the Docs still have their layers
-    elmo.finish_update(Adam(0.01))
-    after = numbers(elmo.model)
-    assert all(np.array_equal(after[name], value) for name, value in before.items())
+    fresh = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+    assert max_difference([nlp(TEXT).tensor], [fresh(TEXT).tensor]) <= TOLERANCE
 
 
 def test_a_batch_that_is_learned_from_in_parts(weights: Path) -> None:
+    """Docs that no listener has learned from change nothing."""
     found = []
-    for size in (1, 3, 8):
+    for size, more in ((8, 0), (3, 0), (8, 4)):
         nlp = trained(weights)
         examples = make_examples(nlp)
         elmo, tagger = nlp.get_pipe("elmo"), nlp.get_pipe("tagger")
-        losses = elmo.update(examples)
+        losses = elmo.update(examples + make_examples(nlp, more))
         for start_of in range(0, len(examples), size):
             tagger.update(examples[start_of : start_of + size])
         elmo.batch.finish()
@@ -203,17 +168,6 @@ def test_docs_of_the_initialization_are_read_like_others(weights: Path) -> None:
         tagger.update(examples)
 
 
-@pytest.mark.parametrize("tok2vec", [listening(), NESTED])
-def test_copied(weights: Path, tok2vec: dict) -> None:
-    nlp, *_ = started(weights, tok2vec, steps=1)
-    doc = nlp(TEXT)
-    model = nlp.get_pipe("tagger").model
-    copied = model.copy()
-    assert max_difference(copied.predict([doc]), model.predict([doc])) == 0
-    mixes = [[n for n in m.walk() if n.name == "elmo-scalar-mix"] for m in (model, copied)]
-    assert mixes[0][0] is not mixes[1][0]
-
-
 # A listener and its component
 
 
@@ -274,30 +228,6 @@ def test_a_pickled_listener_brings_no_biLM(weights: Path) -> None:
         assert len(way(tagger)) < len(nlp.get_pipe("elmo").to_bytes())
 
 
-@pytest.mark.parametrize("setting", [".", "place"])
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("config.json", '{"architectures": ["BertModel"]}'),
-        ("config.cfg", "[training]\nseed = 0"),
-        ("config.cfg", "damaged"),
-        ("notes.txt", ""),
-    ],
-)
-def test_other_files_where_the_weights_were(
-    setting: str, name: str, content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A saved pipeline does not need them."""
-    place = write_weights(tmp_path / "place")
-    monkeypatch.chdir(place if setting == "." else tmp_path)
-    nlp, *_ = started(setting, listening())
-    nlp.to_disk(tmp_path / "nlp")
-    for file in place.iterdir():
-        file.unlink()
-    (place / name).write_text(content, encoding="utf-8")
-    assert spacy.load(tmp_path / "nlp")(TEXT).tensor.any()
-
-
 # spaCy's listeners read doc.tensor
 
 
@@ -326,14 +256,10 @@ CONFLICTS = [
     ("tok2vec", ["tok2vec", "elmo", "tagger"], r"'tagger' learns from 'tok2vec'.* that of 'elmo'"),
 ]
 HARMLESS = [
-    ("elmo", ["other", "elmo", "tagger"]),
-    ("elmo", ["tok2vec", "elmo", "tagger"]),
-    ("elmo", ["elmo", "tagger", "tok2vec"]),
+    ("elmo", ["other", "elmo", "tagger", "tok2vec"]),
     ("tok2vec", ["elmo", "tok2vec", "tagger"]),
-    ("tok2vec", ["tok2vec", "tagger", "elmo"]),
-    ("*", ["elmo", "tagger"]),
-    ("*", ["elmo", "tagger", "tok2vec"]),
     ("*", ["elmo", "tok2vec", "tagger"]),
+    ("*", ["elmo", "tagger", "tok2vec"]),
 ]
 
 
@@ -348,15 +274,6 @@ def refuses(nlp: Language, said: str) -> None:
     ):
         with pytest.raises(ValueError, match=said):
             use()
-
-
-def accepts(nlp: Language) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        start(nlp)
-        step(nlp, make_examples(nlp), Adam(0.01))
-        doc = nlp(TEXT)
-    assert doc[0]._.elmo.any()
 
 
 def initialize_others(nlp: Language) -> Language:
@@ -383,28 +300,24 @@ def test_tensors_of_its_own(weights: Path, upstream: str, order: list[str]) -> N
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nlp = with_two(weights, upstream, order)
-    accepts(nlp)
+        examples, optimizer = start(nlp)
+        step(nlp, examples, optimizer)
+        assert nlp(TEXT)[0]._.elmo.any()
 
 
-@pytest.mark.parametrize("upstream", ["elmoo", "sentencizer"])
-def test_an_upstream_without_vectors(weights: Path, upstream: str) -> None:
-    """Misspelled, or of a component of another kind."""
+def test_an_upstream_that_is_misspelled(weights: Path) -> None:
     nlp = make_nlp(weights)
-    nlp.add_pipe("sentencizer")
-    said = rf"'tagger' learns from '{upstream}', but .* that of 'elmo' by then"
+    said = r"'tagger' learns from 'elmoo', but .* that of 'elmo' by then"
     with pytest.warns(UserWarning, match=said):
-        nlp.add_pipe("tagger", config=tagger_config({**LISTENER, "upstream": upstream}))
+        nlp.add_pipe("tagger", config=tagger_config({**LISTENER, "upstream": "elmoo"}))
     refuses(initialize_others(nlp), said)
 
 
-@pytest.mark.parametrize(("upstream", "order", "said"), CONFLICTS)
-def test_tensors_of_another_where_all_are_sourced(
-    weights: Path, upstream: str, order: list[str], said: str
-) -> None:
-    whole = initialize_others(with_two(weights, upstream, [order[1], order[0], "tagger"]))
-    nlp = spacy.blank("en")
+def test_tensors_of_another_where_all_are_sourced(weights: Path) -> None:
+    whole = initialize_others(with_two(weights, "elmo", ["tok2vec", "elmo", "tagger"]))
+    nlp, said = spacy.blank("en"), "'tagger' learns from 'elmo'.* that of 'tok2vec'"
     with pytest.warns(UserWarning, match=said):
-        for name in order:
+        for name in ("elmo", "tok2vec", "tagger"):
             nlp.add_pipe(name, source=whole)
     del whole
     gc.collect()

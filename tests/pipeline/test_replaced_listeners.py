@@ -12,6 +12,7 @@ from thinc.api import Adam
 from .helpers import TOLERANCE, add_elmo, make_nlp, max_difference
 from .learning import (
     EMBED,
+    ENCODE,
     LISTENER,
     TEXT,
     listening,
@@ -22,10 +23,6 @@ from .learning import (
     tagger_config,
 )
 
-ENCODE = {
-    "@architectures": "spacy.MaxoutWindowEncoder.v2", "width": 8, "window_size": 1,
-    "maxout_pieces": 2, "depth": 1
-}  # fmt: skip
 PATHS = ["model.tok2vec.elmo", "model.tok2vec.output_elmo"]
 
 

@@ -12,14 +12,12 @@ import numpy as np
 import pytest
 import spacy
 import srsly
-import torch
 from hypothesis import given
 from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.api import use_ops
 
 from spacy_elmo.lm.language_model import LanguageModel
-from spacy_elmo.pipeline import surprisal
 
 from .helpers import TEXTS, texts, write_language_model, write_weights
 
@@ -129,30 +127,12 @@ def test_settings(weights: Path) -> None:
         make_nlp(weights, lang="de")("The bank")
 
 
-def test_what_is_excluded(weights: Path, tmp_path: Path) -> None:
-    nlp = make_nlp("nowhere")
-    component = nlp.get_pipe("elmo_surprisal")
-    component.to_disk(tmp_path / "none", exclude=["model"])
-    component.from_disk(tmp_path / "none", exclude=["model"])
-    component.from_bytes(component.to_bytes(exclude=["model"]), exclude=["model"])
-    saved = make_nlp(weights).get_pipe("elmo_surprisal").to_bytes()
-    component.from_bytes(saved, exclude=["model"])
-    with pytest.raises(ValueError, match="Cannot find the ELMo weights 'nowhere'"):
-        nlp("A word")
-    component.from_bytes(saved)
-    same(bits(nlp(TEXTS[0])), bits(make_nlp(weights)(TEXTS[0])))
-
-
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
         b"\xc1",
-        srsly.msgpack_dumps(1) * 2,
         srsly.msgpack_dumps(["config.json"]),
         srsly.msgpack_dumps({"config.json": 1}),
-        srsly.msgpack_dumps({1: b""}),
-        srsly.msgpack_dumps({"": b""}),
         srsly.msgpack_dumps({"..": b""}),
         srsly.msgpack_dumps({"config.json": b"[]"}),
     ],
@@ -164,8 +144,8 @@ def test_damaged_bytes(nlp: Language, data: bytes) -> None:
     same(bits(nlp(TEXTS[0])), expected)  # what it had before
 
 
-@pytest.mark.parametrize("name", ["config.json", "weights.safetensors", "head.safetensors"])
-@pytest.mark.parametrize("damage", ["missing", "directory", "short", "null"])
+@pytest.mark.parametrize("name", ["config.json", "head.safetensors"])
+@pytest.mark.parametrize("damage", ["missing", "directory", "short"])
 def test_damaged_files(weights: Path, tmp_path: Path, name: str, damage: str) -> None:
     nlp = make_nlp(weights)
     nlp.to_disk(tmp_path / "saved")
@@ -175,21 +155,11 @@ def test_damaged_files(weights: Path, tmp_path: Path, name: str, damage: str) ->
     if damage == "directory":
         file.mkdir()
     elif damage != "missing":
-        file.write_bytes(data[: len(data) // 2] if damage == "short" else b"null")
+        file.write_bytes(data[: len(data) // 2])
     with pytest.raises(
         ValueError, match=r"Cannot read the component 'elmo_surprisal' from .*saved"
     ):
         spacy.load(tmp_path / "saved")
-
-
-def test_the_language_model_is_where_thinc_computes(
-    weights: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A device without data shows it on a machine without a GPU."""
-    monkeypatch.setattr(surprisal, "get_torch_default_device", lambda: torch.device("meta"))
-    lm = make_nlp(weights).get_pipe("elmo_surprisal").language_model
-    tensors = [*lm.model.parameters(), *lm.head.parameters(), lm.log_prior, lm.no_word]
-    assert {tensor.device.type for tensor in tensors} == {"meta"}
 
 
 @pytest.mark.gpu

@@ -8,12 +8,18 @@ from typing import Any
 import pytest
 import spacy
 
-from .learning import EMBED, WORDS, listening, make_pipeline, start, started, step, tagger_config
+from .learning import (
+    EMBED,
+    ENCODE,
+    WORDS,
+    listening,
+    make_pipeline,
+    start,
+    started,
+    step,
+    tagger_config,
+)
 
-ENCODE = {
-    "@architectures": "spacy.MaxoutWindowEncoder.v2", "width": 8, "depth": 1, "window_size": 1,
-    "maxout_pieces": 2
-}  # fmt: skip
 STATIC: dict[str, Any] = {
     "@layers": "spacy.StaticVectors.v2", "nO": 8, "nM": None, "dropout": None, "key_attr": "ORTH",
     "init_W": {"@initializers": "glorot_uniform_init.v1"}

@@ -1,4 +1,3 @@
-import pickle
 import shutil
 from collections.abc import Callable
 from copy import deepcopy
@@ -13,7 +12,7 @@ from spacy.cli.train import train
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
-from thinc.api import SGD, Adam, Config
+from thinc.api import SGD, Adam
 
 from .helpers import CONFIG as BILM
 from .helpers import N_LAYERS, TOLERANCE, WIDTH, make_nlp, max_difference, write_weights
@@ -117,40 +116,6 @@ def test_accumulated_gradients(weights, frozen):
         np.testing.assert_allclose(found[1][name], value * found[1]["b"] / found[0]["b"], rtol=1e-3)
 
 
-def test_learns_by_nlp_update(weights):
-    nlp, examples, optimizer = started(weights)
-    losses = []
-    for _ in range(40):
-        losses.append(nlp.update(examples, sgd=optimizer)["tagger"])
-    assert losses[-1] < 0.5 * losses[0]
-    assert mix_of(nlp.get_pipe("elmo").model).get_param("w").any()
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize("by_update", [True, False])
-def test_pickled_in_the_middle_of_a_training(weights, by_update, frozen):
-    nlp, examples, optimizer = started(weights, frozen=frozen)
-    for _ in range(2):
-        nlp.update(examples, sgd=optimizer) if by_update else step(nlp, examples, optimizer)
-    loaded = pickle.loads(pickle.dumps(nlp))
-    text = "the bank sat."
-    assert max_difference([loaded(text).tensor], [nlp(text).tensor]) <= TOLERANCE
-    loaded.update(make_examples(loaded), sgd=optimizer)
-
-
-def test_training_goes_on_frozen_and_annotating(weights):
-    nlp, _, optimizer = started(weights, steps=1)
-    other = make_examples(nlp, 10)[8:]
-    before = mix_of(nlp.get_pipe("elmo").model).get_param("w").copy()
-    losses: dict[str, float] = {}
-    with nlp.select_pipes(disable=["elmo"]):
-        for example in other:
-            nlp.get_pipe("elmo")(example.predicted)
-        nlp.update(other, sgd=optimizer, losses=losses)
-    assert losses["tagger"] > 0
-    np.testing.assert_array_equal(mix_of(nlp.get_pipe("elmo").model).get_param("w"), before)
-
-
 def test_empty_docs_in_a_batch(weights):
     nlp, examples, optimizer = started(weights, frozen=False)
     empty = Example(Doc(nlp.vocab), Doc(nlp.vocab))
@@ -170,58 +135,15 @@ def test_a_listener_of_another_width_to_one_that_is_not_initialized(weights):
         nlp.update(examples, exclude=["elmo"], annotates=["elmo"])
 
 
-CONFIG = f"""
-[nlp]
-lang = "en"
-pipeline = ["elmo", "tagger"]
-
-[components]
-
-[components.elmo]
-factory = "elmo"
-
-[components.tagger]
-factory = "tagger"
-
-[components.tagger.model]
-@architectures = "spacy.Tagger.v2"
-
-[components.tagger.model.tok2vec]
-@architectures = "spacy.Tok2VecListener.v1"
-width = {WIDTH}
-upstream = "elmo"
-
-[training]
-max_steps = 6
-eval_frequency = 3
-accumulate_gradient = 2
-dropout = 0.1
-
-[training.logger]
-@loggers = "spacy.ConsoleLogger.v1"
-progress_bar = false
-
-[training.optimizer]
-@optimizers = "Adam.v1"
-learn_rate = 0.02
-use_averages = true
-"""
-
-
 @pytest.mark.parametrize("frozen", [True, False])
-def test_spacy_train(own_weights, tmp_path, capsys, frozen):
-    nlp = spacy.blank("en")
+def test_spacy_train(own_weights, tmp_path, frozen):
+    nlp = make_pipeline(own_weights, frozen=frozen)
     data = tmp_path / "data.spacy"
     DocBin(docs=[example.reference for example in make_examples(nlp, 20)]).to_disk(data)
-    config = spacy.util.load_config(write(tmp_path, CONFIG), interpolate=False)
-    config = Config(spacy.blank("en").from_config(config, auto_fill=True).config)
-    config.to_disk(tmp_path / "config.cfg")
-    overrides = {
-        "paths.train": str(data),
-        "paths.dev": str(data),
-        "components.elmo.model.weights": str(own_weights),
-        "components.elmo.model.frozen": frozen,
-    }
+    nlp.config.to_disk(tmp_path / "config.cfg")
+    settings = {"max_steps": 6, "eval_frequency": 3, "accumulate_gradient": 2}
+    overrides = {f"training.{name}": value for name, value in settings.items()}
+    overrides |= {"paths.train": str(data), "paths.dev": str(data)}
     train(tmp_path / "config.cfg", tmp_path / "out", overrides=overrides)
     before = numbers(make_nlp(own_weights).get_pipe("elmo").model)
     shutil.rmtree(own_weights)
@@ -230,15 +152,8 @@ def test_spacy_train(own_weights, tmp_path, capsys, frozen):
     assert len(set(mix_of(model).get_param("w").tolist())) == N_LAYERS
     changed = [(value != before[name]).any() for name, value in numbers(model).items()]
     assert not any(changed) if frozen else all(changed)
-    doc = loaded("the bank sat.")
-    assert doc.tensor.shape == (4, WIDTH)
-    assert {token.tag_ for token in doc} <= set(WORDS.values())
+    assert {token.tag_ for token in loaded("the bank sat.")} <= set(WORDS.values())
     assert (tmp_path / "out" / "model-best" / "elmo" / "LICENSE").is_file()
-
-
-def write(tmp_path, text):
-    (tmp_path / "base.cfg").write_text(text)
-    return tmp_path / "base.cfg"
 
 
 def test_gradients_of_the_biLM_are_clipped(weights: Path) -> None:
@@ -254,12 +169,12 @@ def test_gradients_of_the_biLM_are_clipped(weights: Path) -> None:
     assert 0.5e-4 < max(moved[1e-4]) < 1.5e-4
 
 
-@pytest.mark.parametrize("kind", [Adam, SGD])
-def test_the_factor_acts_on_what_is_changed(weights: Path, kind: type) -> None:
+def test_the_factor_acts_on_what_is_changed(weights: Path) -> None:
+    """Adam's steps are as large whatever the gradients are scaled by."""
     changes = []
     for factor in (1.0, 0.01):
         nlp, examples, _ = started(weights, listening(), frozen=False, learn_rate_factor=factor)
-        optimizer = kind(0.01, grad_clip=0.0)
+        optimizer = Adam(0.01, grad_clip=0.0)
         before, tagger = (
             numbers(nlp.get_pipe("elmo").model),
             nlp.get_pipe("tagger").model.get_ref("softmax"),
@@ -281,23 +196,6 @@ def test_the_factor_acts_on_what_is_changed(weights: Path, kind: type) -> None:
 def test_a_factor_out_of_range(weights: Path) -> None:
     with pytest.raises(ValueError, match="learn_rate_factor is 0; it must be greater than 0"):
         make_nlp(weights, frozen=False, learn_rate_factor=0)
-
-
-def test_docs_that_no_listener_learned_from(weights: Path) -> None:
-    """The biLM gets the gradients of the others alone."""
-    found = []
-    for n_read in (8, 3):
-        nlp, examples, _ = started(
-            weights, {"@architectures": "spacy-elmo.ElmoListener.v1"}, frozen=False
-        )
-        elmo = nlp.get_pipe("elmo")
-        elmo.update(examples[:n_read], losses={})
-        nlp.get_pipe("tagger").update(examples[:3], losses={})
-        elmo.batch.finish()
-        found.append([p.grad.numpy().copy() for p in elmo.bilm.model.parameters()])
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5 * np.abs(one).max())
-    assert all(gradient.any() for gradient in found[0])
 
 
 def test_twice_initialized_without_those_that_listen(weights: Path) -> None:
@@ -322,16 +220,6 @@ def in_place(nlp: Language) -> None:
         bilm_of(nlp.get_pipe("elmo").model).lstm[0].bias.add_(0.5)
 
 
-def unnoticed(nlp: Language) -> None:
-    bilm = bilm_of(nlp.get_pipe("elmo").model)
-    bilm.lstm[0].bias.detach().numpy()[:] += 0.5
-    bilm.clear_caches()  # PyTorch does not see what NumPy writes
-
-
-def a_step(nlp: Language) -> None:
-    step(nlp, make_examples(nlp), Adam(0.05))
-
-
 def of_the_mix(nlp: Language) -> None:
     mix_of(nlp.get_pipe("elmo").model).set_param("w", np.array([3, 0, 0], dtype="float32"))
 
@@ -341,13 +229,12 @@ def others(nlp: Language) -> None:
     nlp.get_pipe("elmo").from_bytes(other.get_pipe("elmo").to_bytes())
 
 
-@pytest.mark.parametrize("change", [in_place, unnoticed, a_step, of_the_mix, others])
-@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("change", [in_place, of_the_mix, others])
 def test_weights_that_change_while_a_stream_is_read(
-    weights: Path, change: Callable[[Language], None], n_threads: int
+    weights: Path, change: Callable[[Language], None]
 ) -> None:
-    """What comes in later batches has the new ones, whatever threads have read meanwhile."""
-    nlp, *_ = started(weights, frozen=False, threads=n_threads)
+    """What comes in later batches has the new ones."""
+    nlp, *_ = started(weights, frozen=False, threads=2)
     nlp.remove_pipe("tagger") if change is others else None
     texts = [f"The bank of river {number} sat." for number in range(12)]
     old = [nlp(text).tensor for text in texts]
@@ -359,14 +246,3 @@ def test_weights_that_change_while_a_stream_is_read(
     new = [nlp(text).tensor for text in texts]
     assert all(max_difference([a], [b]) > 1e-3 for a, b in zip(old, new, strict=True))
     assert max_difference(found, [*old[:4], *new[4:]]) <= TOLERANCE
-
-
-def test_weights_that_change_in_a_stream_that_loads_them(weights: Path) -> None:
-    nlp, texts = make_nlp(weights, threads=2), [f"Bank number {number}." for number in range(12)]
-    old, found = make_nlp(weights), []
-    for doc in nlp.pipe(texts, batch_size=2):
-        found.append(doc.tensor)
-        if len(found) == 1:
-            in_place(nlp)
-    expected = [*map(old, texts[:2]), *map(nlp, texts[2:])]
-    assert max_difference(found, [doc.tensor for doc in expected]) <= TOLERANCE

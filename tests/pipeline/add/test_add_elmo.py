@@ -156,7 +156,8 @@ def learn(nlp: Language) -> list[float]:
 
 
 def test_an_entity_linker_shares_no_tok2vec(full: Config, weights: Path) -> None:
-    """It needs ELMo's vectors in doc.tensor."""
+    """It needs ELMo's vectors in doc.tensor: its model is applied to parts of Docs, which have no
+    layers."""
     config = add_elmo(full, weights=weights)
     assert config["nlp"]["pipeline"] == ["elmo", *FULL]
     for name in FULL:
@@ -164,6 +165,9 @@ def test_an_entity_linker_shares_no_tok2vec(full: Config, weights: Path) -> None
         assert block["@architectures"] == "spacy-elmo.Tok2Vec.v1"
         reads_twice = name not in (*NAMES, "entity_linker")
         assert (block["output_elmo"] is not None) == reads_twice, name
+    listener = tok2vec_of(config, "entity_linker")["elmo"]
+    assert listener["@architectures"] == "spacy.Tok2VecListener.v1"
+    assert config["components"]["elmo"]["model"]["width"] == WIDTH
     nlp = make_nlp(config)
     assert set(nlp.get_pipe("elmo").listening_components) == {*FULL}
 
@@ -341,17 +345,10 @@ def test_the_biLM(quickstart: Config, weights: Path) -> None:
     assert config["nlp"]["batch_size"] == 256  # of spaCy's default, a smaller one
     notes: list[str] = []
     tuned = add_elmo(config, weights=weights, frozen=False, note=notes.append)
-    model = tuned["components"]["elmo"]["model"]
-    assert (model["weights"], model["frozen"], model["learn_rate_factor"]) == (
-        str(weights),
-        False,
-        0.1,
-    )
-    assert notes == [
-        f"elmo: weights = {weights}",
-        "elmo: frozen = False",
-        "elmo: learn_rate_factor = 0.1",
-    ]
+    changed = {"weights": str(weights), "frozen": False, "learn_rate_factor": 0.1}
+    model = config["components"]["elmo"]["model"]
+    assert tuned["components"]["elmo"]["model"] == {**model, **changed}
+    assert notes == [f"elmo: {name} = {value}" for name, value in changed.items()]
     assert add_elmo(tuned, weights=weights, frozen=False) == tuned
     frozen = add_elmo(tuned, weights="en_sm", frozen=True)
     assert frozen == config
@@ -375,35 +372,18 @@ def unknown(width: int = 6) -> Model:
     )  # fmt: skip
 
 
-@Language.factory("test_reader")
-def make_reader(nlp: Language, name: str, model: Model) -> Any:
-    def component(doc: Doc) -> Doc:
-        doc.user_data["read"] = model.predict([doc])
-        return doc
-
-    component.model = model  # type: ignore[attr-defined]
-    component.name = name  # type: ignore[attr-defined]
-    return component
-
-
-def test_components_of_third_parties(quickstart: Config, weights: Path) -> None:
+def test_models_of_third_parties(quickstart: Config, weights: Path) -> None:
     """Token vectors are found wherever they are in a model; unknown ones stay, beside ELMo's."""
-    quickstart["nlp"]["pipeline"] = ["tok2vec", "reader", "tagger"]
-    quickstart["components"]["reader"] = {
-        "factory": "test_reader",
-        "model": {
-            "@architectures": "test.Reader.v1",
-            "inner": {
-                "@architectures": "test.Inner.v1",
-                "tok2vec": {"@architectures": "test.Tok2Vec.v1"},
-            },
-        },
+    tok2vec = {"@architectures": "test.Tok2Vec.v1"}
+    quickstart["components"]["tagger"]["model"] = {
+        "@architectures": "test.Reader.v1",
+        "inner": {"@architectures": "test.Inner.v1", "tok2vec": tok2vec},
     }
     config = add_elmo(quickstart, weights=weights)
-    block = config["components"]["reader"]["model"]["inner"]["tok2vec"]
+    block = config["components"]["tagger"]["model"]["inner"]["tok2vec"]
     assert block["embed"] == {"@architectures": "test.Tok2Vec.v1", "width": 6}
     assert block["encode"] is None and block["elmo"]["upstream"] == "elmo"
-    model = make_nlp(config).get_pipe("reader").model  # type: ignore[attr-defined]
+    model = make_nlp(config).get_pipe("tagger").model  # type: ignore[attr-defined]
     assert any(isinstance(node, ElmoListener) for node in model.walk())
 
 
@@ -432,7 +412,7 @@ def test_config_of_a_trained_pipeline(tmp_path: Path, quickstart: Config, weight
     assert add_elmo(saved) == saved
 
 
-@pytest.mark.parametrize("kind", ["BOW.v3", "Ensemble.v2", "CNN.v2", "Reduce.v1", "of my own"])
+@pytest.mark.parametrize("kind", ["BOW.v3", "Ensemble.v2", "CNN.v2"])
 def test_classifiers(kind: str, weights: Path) -> None:
     """Models of spaCy's become a linear one, if the weights know how frequent words are."""
     optimize = "efficiency" if kind.startswith("BOW") else "accuracy"
@@ -440,41 +420,25 @@ def test_classifiers(kind: str, weights: Path) -> None:
     config = init_config(lang="en", pipeline=names, optimize=optimize)
     config["initialize"]["vectors"] = None
     for name in names[1:]:
-        model = config["components"][name]["model"]
-        if kind.startswith(("CNN", "Reduce")):
-            model = {
-                "@architectures": f"spacy.TextCat{kind}",
-                "tok2vec": model["tok2vec"],
+        if kind == "CNN.v2":
+            config["components"][name]["model"] = {
+                "@architectures": "spacy.TextCatCNN.v2",
+                "tok2vec": config["components"][name]["model"]["tok2vec"],
                 "exclusive_classes": name == "textcat",
             }
-            if kind == "Reduce.v1":
-                reductions = ("first", "last", "max", "mean")
-                model |= {f"use_reduce_{each}": each == "mean" for each in reductions}
-        elif kind == "of my own":
-            registry.architectures("tests.Mine.v1", func=make_mine)
-            model = {"@architectures": "tests.Mine.v1", "tok2vec": model["tok2vec"]}
-        config["components"][name]["model"] = model
     notes: list[str] = []
     added = add_elmo(config, note=notes.append)
     for name in names[1:]:
         model = added["components"][name]["model"]
-        if kind == "of my own":
-            assert model["tok2vec"]["elmo"]
-        else:
-            assert model["@architectures"] == "spacy-elmo.TextCatLinear.v1"
-            assert model["exclusive_classes"] == (name == "textcat")
-            assert model["tok2vec"]["upstream"] == "elmo"
-    if kind != "of my own":
-        assert "textcat: reads ELMo, by spacy-elmo.TextCatLinear.v1" in notes
-        load_model_from_config(added)
+        assert model["@architectures"] == "spacy-elmo.TextCatLinear.v1"
+        assert model["exclusive_classes"] == (name == "textcat")
+        assert model["tok2vec"]["upstream"] == "elmo"
+    assert "textcat: reads ELMo, by spacy-elmo.TextCatLinear.v1" in notes
+    load_model_from_config(added)
     assert add_elmo(added).to_str() == added.to_str()
     if not kind.startswith("BOW"):
         for plain in (add_elmo(config, light=True), add_elmo(config, weights=weights)):
             assert tok2vec_of(plain, "textcat")
-
-
-def make_mine(tok2vec: Model, nO: int | None = None) -> Model:
-    return tok2vec
 
 
 def test_classifiers_whose_blocks_are_variables() -> None:
@@ -533,11 +497,3 @@ def test_weights_that_are_not_there(quickstart: Config) -> None:
     for config in (quickstart, init_config(lang="en", pipeline=["textcat"])):
         with pytest.raises(ValueError, match="Cannot find the ELMo weights 'gone'"):
             add_elmo(config, weights="gone")
-
-
-def test_entity_linker_reads_doc_tensor(weights: Path) -> None:
-    """Its model is applied to parts of Docs, which have no layers."""
-    config = add_elmo(init_config(lang="en", pipeline=["entity_linker"]), weights=weights)
-    listener = tok2vec_of(config, "entity_linker")["elmo"]
-    assert listener["@architectures"] == "spacy.Tok2VecListener.v1"
-    assert config["components"]["elmo"]["model"]["width"] == WIDTH
