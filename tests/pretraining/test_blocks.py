@@ -135,17 +135,6 @@ def test_code_of_ones_own(write, text, tmp_path) -> None:
     assert "A teacher of 100% of the sentences" in result.output
 
 
-def test_a_reader_that_has_changed_reads_another_text(write, text, tmp_path) -> None:
-    one = write(readers(texts(text), texts(text)), training__max_steps=8)
-    assert run(one, tmp_path / "out").exit_code == 0
-    of_shards = f'@readers = "spacy-elmo.Shards.v1"\npaths = "{text}"\n'
-    for other in (texts(text) + 'lang = "fr"\n', of_shards):
-        path = write(readers(other, texts(text)), training__max_steps=12)
-        result = run(path, tmp_path / "out", "--resume")
-        assert result.exit_code == 1
-        assert "the texts are not" in " ".join(result.output.split())
-
-
 def test_words_of_docs_are_those_of_their_shards(write, tmp_path) -> None:
     vocab = spacy.blank("en").vocab
     words = ["One\nword", "or", "New York", "a\r", "\u2028", "."]

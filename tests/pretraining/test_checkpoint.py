@@ -69,8 +69,7 @@ def test_what_may_change_is_told(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("model.dim", 20), ("corpus.max_words", 20), ("training.seed", 1), ("vocab.min_count", 7),
-        ("training.batch_words", 10), ("training.head_first", 9), ("training.eval_words", 9),
+        ("model.dim", 20), ("training.head_first", 9), ("training.eval_words", 9),
     ],
 )  # fmt: skip
 def test_what_may_not_change_is_refused(tmp_path, name, value) -> None:

@@ -8,7 +8,7 @@ import pytest
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.weights.find import load_bilm
 
-from .helpers import make_config, write_config
+from .helpers import make_config
 
 RECIPES = sorted((Path(__file__).parents[2] / "project" / "configs").glob("pretrain_*.cfg"))
 TEXT = """
@@ -47,12 +47,6 @@ def test_settings_and_defaults_and_overrides(path) -> None:
     assert (config.vocab.max_size, config.vocab.min_count, config.softmax.kind) == (20, 2, "full")
 
 
-def test_a_config_is_read_as_it_was_written(tmp_path) -> None:
-    changes = {"training.learning_rate": 1e-5, "training.teacher": {"@misc": "a"}}
-    config = make_config(Path("train"), Path("안녕"), changes)
-    assert read_config(write_config(tmp_path / "config.cfg", config)) == config
-
-
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
 def test_recipes(recipe) -> None:
     config = read_config(recipe, {"paths.train": "a b", "training.max_steps": 30000})
@@ -66,11 +60,8 @@ def test_recipes(recipe) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"training.batch_words": True}, "batch_words is True; it must be a valid integer"),
         ({"training.minutes": float("nan")}, "minutes is nan; it must be less than or equal to"),
         ({"training.speed": 3}, r"\[training\] has unknown settings \['speed'\]; known are .*seed"),
-        ({"softmax.kind": "cnn"}, "it must be 'sampled' or 'full'"),
-        ({"paths.train": ["a", 7]}, r"train is \['a', 7\]; it must be a valid string"),
         ({"model.dim": 4}, r"\[model\] .*projection_dim is 8; it must not be larger than dim"),
         ({"model.initial_state": "warm"}, r"\[model\] initial_state is 'warm'; set it to \"zero\""),
         ({"modle.dim": 4}, r"unknown sections \['modle'\]; known are \['model', 'paths'"),
@@ -90,9 +81,7 @@ def test_wrong_settings_are_refused(changes, message) -> None:
     ("text", "overrides", "message"),
     [
         ("[speed]\nx = 3\n", {}, r"unknown sections \['speed'\]"),
-        ("[vocab]\n", {}, "Cannot read the config"),
         ("[speed]\nx = ${a.b}\n", {}, "Cannot read the config"),
-        ("", {"training.steps": 4}, "unknown settings"),
         ("", {"paths.train.x": 4}, r"(?s)Cannot read the config .*paths -> train -> x"),
     ],
 )

@@ -151,17 +151,14 @@ def test_a_lost_process_loses_nothing(paths, tmp_path) -> None:
     assert losses_of(tmp_path / "whole") == losses_of(tmp_path / "killed")
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
-)
-def test_a_signal_ends_all_after_the_same_step(paths, tmp_path, number) -> None:
+def test_a_signal_ends_all_after_the_same_step(paths, tmp_path) -> None:
     config, out = a_run(paths, dropout=0.0, max_steps=1000, eval_every=100), tmp_path / "out"
     process = start(config, out)
     deadline = time.monotonic() + SECONDS
     while len(read_log(out / "log.jsonl")) < 10 and process.poll() is None:
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    process.send_signal(number)
+    process.send_signal(signal.SIGINT)
     said = finish(process)
     step = read_checkpoint(out / CHECKPOINT)[0].step
     assert 10 <= step < 1000, said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from copy import deepcopy
 from dataclasses import replace
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
@@ -162,25 +160,6 @@ def test_what_is_not_there(animals, tmp_path) -> None:
             pretrain(config, tmp_path / "out", quiet=True)
 
 
-def test_what_a_run_of_before_has_written(trained, animals, tmp_path) -> None:
-    """Of models of the long training of en_md: four files, here in half precision."""
-    start, made = tmp_path / "model-best", load_bilm(str(trained))
-    start.mkdir()
-    shape = json.loads((trained / "config.json").read_text(encoding="utf-8"))
-    (start / "config.json").write_text(json.dumps(shape), encoding="utf-8")
-    for name in ("weights", "head"):
-        tensors = load_file(trained / f"{name}.safetensors")
-        save_file({k: t.half() for k, t in tensors.items()}, start / f"{name}.safetensors")
-    words = load_head(str(trained))[1].words
-    (start / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
-    config = going_on(animals, start, {"training.learning_rate": 1e-9})
-    progress = pretrain(config, tmp_path / "out", quiet=True)
-    assert progress.head_first == 0
-    after = numbers(tmp_path / "out" / "model-best")
-    for name, value in made.state_dict().items():
-        torch.testing.assert_close(after[name], value, rtol=1e-3, atol=1e-4)
-
-
 @pytest.mark.parametrize("has_head", [True, False])
 def test_resumed_to_the_bit_without_what_it_was_started_from(
     trained, animals, tmp_path, monkeypatch, has_head
@@ -203,29 +182,6 @@ def test_resumed_to_the_bit_without_what_it_was_started_from(
     whole, parts = (numbers(tmp_path / name / "model-last") for name in ("whole", "parts"))
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
     assert read_config(out / "pretrain.cfg").paths.weights == str(start)
-
-
-@pytest.mark.parametrize("buffer_words", [100, 1000, 10_000])
-def test_epochs_of_several_shards(tmp_path, buffer_words) -> None:
-    for number in range(5):
-        n_copies = 2 + 3 * number
-        write_text(tmp_path / f"shard-{number}.txt", (SENTENCES + [["long"] * 45]) * n_copies)
-    changes = {
-        "training.max_epochs": 2,
-        "training.max_steps": 1000,
-        "corpus.buffer_words": buffer_words,
-        "corpus.max_words": 100,
-    }
-    changes["paths.train"] = [str(path) for path in sorted(tmp_path.glob("shard-*"))]
-    config = make_config(tmp_path, tmp_path / "shard-0.txt", changes)
-    progress = pretrain(config, tmp_path / "out", quiet=True)
-    n_words = (3 * 4 + 45) * sum(2 + 3 * number for number in range(5))
-    assert progress.words == 2 * n_words
-    assert progress.position.epoch == 2
-    again = pretrain(config, tmp_path / "out", resume=True, quiet=True)
-    assert again.step == progress.step and again.is_finished
-    models = [e["model"] for e in read_log(tmp_path / "out" / "log.jsonl") if "model" in e]
-    assert sorted(models) == ["model-best", "model-last"]
 
 
 def test_licence_and_language_go_on(animals, tmp_path) -> None:

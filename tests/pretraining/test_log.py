@@ -25,7 +25,7 @@ def test_a_line_that_was_being_written_is_left_out(tmp_path: Path) -> None:
     assert read_log(path) == [{"step": 1}]
 
 
-@pytest.mark.parametrize("line", ["nonsense", "3", "{}", '{"step": "one"}'])
+@pytest.mark.parametrize("line", ["nonsense", '{"step": "one"}'])
 def test_another_line_that_is_no_entry_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(f'{line}\n{{"step": 2}}\n', encoding="utf-8")

@@ -15,16 +15,6 @@ from spacy_elmo.pretraining.train import pretrain
 from .helpers import PROSE, make_config, prose, same_weights, stop_after, write_text
 
 
-def test_steps_in_some_minutes() -> None:
-    """With all of the dev text while evaluations take a tenth of the time at most, with fewer words
-    below that: six during the run, the two of the finished models, and their statistics."""
-    assert minutes.plan(3600, 1.0, 0.0, 1000, 0) == (3600, 1000)
-    assert minutes.plan(3600, 0.5, 0.01, 1000, 0) == (2 * (3600 - 10 * 10), 1000)
-    assert minutes.plan(180, 0.25, 0.01, 4700, 0) == (4 * (180 - 18), 180)
-    assert minutes.plan(3600, 1.0, 0.01, 4500, 180) == (180, 200)
-    assert minutes.plan(0.6, 1.0, 0.03, 1000, 0) == (10, 1)
-
-
 @hypothesis.settings(max_examples=200)
 @hypothesis.given(
     st.floats(30, 36_000), st.floats(0.001, 5), st.floats(1e-6, 0.01), st.integers(500, 10**6),

@@ -190,24 +190,15 @@ def test_what_does_not_fit_is_named(tmp_path) -> None:
     (tmp_path / "bad.tokens.jsonl").write_text('{"id": 0, "tokens": ["a", "b"]}\n')
     with pytest.raises(ValueError, match=r"bad\.npy.*3 vectors of 2 words"):
         EncodedVectors(str(tmp_path / "bad.npy"))
-    for line, message in [
-        ('{"id": 0, "text": "a b c"}', "tokens is of the type NoneType, not list"),
-        ('{"id": 0, "tokens": ["a", 3]}', r"words of a sentence, found \['a', 3\]"),
-        ("3", "expected an object, found int"),
-    ]:
-        (tmp_path / "bad.tokens.jsonl").write_text(f"{line}\n")
-        with pytest.raises(ValueError, match=rf"their words .*bad\.tokens\.jsonl: .*{message}"):
-            EncodedVectors(str(tmp_path / "bad.npy"))
+    (tmp_path / "bad.tokens.jsonl").write_text('{"id": 0, "text": "a b c"}\n')
+    with pytest.raises(ValueError, match=r"bad\.tokens\.jsonl: .*tokens is of the type NoneType"):
+        EncodedVectors(str(tmp_path / "bad.npy"))
     (tmp_path / "bad.tokens.jsonl").unlink()
     with pytest.raises(ValueError, match=r"their words .*bad\.tokens\.jsonl: No such file"):
         EncodedVectors(str(tmp_path / "bad.npy"))
-    np.savez(tmp_path / "packed", np.ones((3, 2)))
-    (tmp_path / "packed.npz").rename(tmp_path / "packed.npy")
-    for array in (None, np.ones(3)):
-        if array is not None:
-            np.save(tmp_path / "packed.npy", array)
-        with pytest.raises(ValueError, match=r"packed\.npy: it is no array with a vector of each"):
-            EncodedVectors(str(tmp_path / "packed.npy"))
+    np.save(tmp_path / "flat.npy", np.ones(3))
+    with pytest.raises(ValueError, match=r"flat\.npy: it is no array with a vector of each"):
+        EncodedVectors(str(tmp_path / "flat.npy"))
     with pytest.raises(ValueError, match=r"vectors\.parquet', which is no \.npy file\. Write one"):
         EncodedVectors(str(tmp_path / "vectors.parquet"))
 

@@ -101,16 +101,10 @@ def test_what_a_run_leaves(paths, tmp_path) -> None:
     assert progress.best == min(entry["mean"] for entry in log if "mean" in entry)
 
 
-def test_models_have_the_perplexity_that_the_log_says(paths, tmp_path, monkeypatch) -> None:
-    # The second evaluation is made the worse one, so that best and last differ.
-    worse = iter([0.0, 5.0])
-
-    def spoil(model: Any, head: Any, *arguments: Any, **settings: Any) -> Any:
-        head.bias.data[3] += next(worse, 0.0)  # nothing more at the end
-        return evaluate(model, head, *arguments, **settings)
-
-    monkeypatch.setattr(evaluation, "evaluate", spoil)
-    pretrain(small_run(paths), tmp_path / "out", quiet=True)
+def test_models_have_the_perplexity_that_the_log_says(paths, tmp_path) -> None:
+    """Here the last one is worse than the best one."""
+    changes = {"training.learning_rate": 0.5, "training.eval_every": 1}
+    pretrain(small_run(paths, changes), tmp_path / "out", quiet=True)
     results = {}
     for entry in read_log(tmp_path / "out" / "log.jsonl")[-2:]:
         directory = tmp_path / "out" / entry["model"]
@@ -122,7 +116,7 @@ def test_models_have_the_perplexity_that_the_log_says(paths, tmp_path, monkeypat
         assert (result.n_predicted, result.n_unknown) == (entry["n_predicted"], entry["n_unknown"])
         assert result.n_unknown == 2
         results[entry["model"]] = result.mean
-    assert results["model-best"] < 0.9 * results["model-last"]
+    assert results["model-best"] < results["model-last"]
 
 
 def test_the_vocabulary_is_that_of_the_training_text_or_a_given_one(paths, tmp_path) -> None:
@@ -154,8 +148,7 @@ def test_runs_are_reproducible_and_the_seed_matters(paths, tmp_path) -> None:
     assert not same_runs(tmp_path / "one", tmp_path / "other")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("kind", ["full", "sampled"])
+@pytest.mark.parametrize(("kind", "number"), [("full", signal.SIGINT), ("sampled", signal.SIGTERM)])
 def test_an_interrupted_run_goes_on_as_if_it_had_not_been(
     paths, tmp_path, monkeypatch, kind, number
 ) -> None:
@@ -202,22 +195,7 @@ def kill(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> None:
     monkeypatch.setattr(module, name, killed)
 
 
-def test_a_run_killed_at_its_first_step_has_a_checkpoint(paths, tmp_path, monkeypatch) -> None:
-    config, out = small_run(paths), tmp_path / "out"
-    pretrain(config, tmp_path / "whole", quiet=True)
-    kill(monkeypatch, loop, "learning_rate")
-    with pytest.raises(Killed):
-        pretrain(config, out, quiet=True)
-    monkeypatch.undo()
-    assert read_checkpoint(out / CHECKPOINT)[0].step == 0
-    pretrain(config, out, resume=True, quiet=True)
-    assert same_runs(tmp_path / "whole", out)
-    assert entries_of(tmp_path / "whole") == entries_of(out)
-
-
-@pytest.mark.parametrize(
-    ("module", "name"), [(None, ""), (loop, "lock"), (loop, "write_text"), (State, "save")]
-)
+@pytest.mark.parametrize(("module", "name"), [(None, ""), (State, "save")])
 def test_resuming_before_the_first_checkpoint_starts_from_the_beginning(
     paths, tmp_path, monkeypatch, module, name
 ) -> None:
@@ -234,22 +212,6 @@ def test_resuming_before_the_first_checkpoint_starts_from_the_beginning(
     assert not (out / CHECKPOINT).exists()
     pretrain(config, out, resume=True, quiet=True)
     assert same_runs(tmp_path / "whole", out)
-
-
-@pytest.mark.parametrize("left", ["directory", "link", "link to nowhere"])
-def test_what_a_killed_process_has_left(paths, tmp_path, left) -> None:
-    """It may be a link that somebody has put there: nothing elsewhere is made or removed."""
-    out, other = tmp_path / "out", tmp_path / "other"
-    out.mkdir(), other.mkdir()
-    (other / "letter.txt").write_text("mine")
-    place = out / ".spacy-elmo-new-x"
-    if left == "directory":
-        place.mkdir()
-    else:
-        place.symlink_to(other / "new" if left == "link to nowhere" else other)
-    assert pretrain(small_run(paths), out, resume=True, quiet=True).step == 20
-    assert contents(other) == {str(other / "letter.txt"): b"mine"}
-    assert place.is_symlink() == (left != "directory")
 
 
 def test_a_finished_run_is_only_evaluated_again(paths, tmp_path, capsys) -> None:
@@ -284,10 +246,7 @@ def test_a_best_model_that_is_gone_is_written_again(paths, tmp_path) -> None:
     assert (out / "model-best").exists()
 
 
-@pytest.mark.parametrize("log_every", [1, 100])
-def test_a_run_that_diverges_keeps_its_last_good_state(
-    paths, tmp_path, monkeypatch, log_every
-) -> None:
+def test_a_run_that_diverges_keeps_its_last_good_state(paths, tmp_path, monkeypatch) -> None:
     """Though a checkpoint is due after every step, and losses are looked at seldom."""
     real = BiLMLoss.forward
     calls: list[int] = []
@@ -298,7 +257,7 @@ def test_a_run_that_diverges_keeps_its_last_good_state(
 
     monkeypatch.setattr(BiLMLoss, "forward", diverge)
     out = tmp_path / "out"
-    config = small_run(paths, {"training.log_every": log_every, "training.checkpoint_seconds": 0})
+    config = small_run(paths, {"training.log_every": 100, "training.checkpoint_seconds": 0})
     with pytest.raises(ValueError, match=r"not finite at step 13.*--resume.*learning_rate"):
         pretrain(config, out, quiet=True)
     assert read_checkpoint(out / CHECKPOINT)[0].step == 12
@@ -374,14 +333,9 @@ def damaged(tmp_path: Path) -> str:
 REFUSED: dict[str, tuple[Breaks, str]] = {
     "no train": (lambda p: {"paths.train": None}, r"\[paths\] train is not set; .*--paths\.train"),
     "no dev": (lambda p: {"paths.dev": None}, r"\[paths\] dev is not set; .*--paths\.dev PATH"),
-    "no list": (lambda p: {"paths.train": []}, "train is not set"),
     "train gone": (lambda p: {"paths.train": str(p / "gone")}, "No texts at '.*gone'"),
-    "dev gone": (lambda p: {"paths.dev": str(p / "gone")}, "No texts at '.*gone'"),
-    "empty train": (lambda p: {"paths.train": empty(p)}, "no words in the train text.*empty.txt"),
     "empty dev": (lambda p: {"paths.dev": [empty(p)]}, "no words in the dev text.*empty.txt"),
     "damaged train": (lambda p: {"paths.train": damaged(p)}, r"Cannot read .*z\.txt\.gz"),
-    "damaged dev": (lambda p: {"paths.dev": damaged(p)}, r"Cannot read .*z\.txt\.gz"),
-    "vocab gone": (lambda p: {"paths.vocab": str(p / "gone")}, "Cannot read the vocabulary .*gone"),
     "no vocab": (lambda p: {"paths.vocab": str(p / "dev.txt")}, r"dev\.txt must begin with <S>"),
     "rare words": (lambda p: {"vocab.min_count": 99}, r"min_count \(99\) times; lower it"),
     "empty vocab": (
@@ -431,7 +385,7 @@ def test_a_model_is_not_resumed_as_a_run(paths, tmp_path) -> None:
     assert contents(model) == before
 
 
-@pytest.mark.parametrize("name", ["vocab.txt", "pretrain.cfg", "log.jsonl"])
+@pytest.mark.parametrize("name", ["vocab.txt", "log.jsonl"])
 def test_a_file_of_the_user_is_not_written_over(paths, tmp_path, name) -> None:
     out = tmp_path / "out"
     out.mkdir()
@@ -441,28 +395,8 @@ def test_a_file_of_the_user_is_not_written_over(paths, tmp_path, name) -> None:
     assert contents(out) == {str(out / name): b"# mine\n"}
 
 
-@pytest.mark.parametrize("name", ["train/b.txt", "dev.txt", ""])
-def test_a_run_is_not_resumed_on_another_text(paths, tmp_path, name) -> None:
-    """Nor on its files in another order; that they are elsewhere changes nothing."""
-    out, (train, dev) = tmp_path / "out", paths
-    pretrain(small_run(paths), out, quiet=True)
-    before = contents(out)
-    if name:
-        (tmp_path / name).write_text("Something else .\n")
-    else:
-        (train / "a.txt").rename(train / "z.txt")
-    with pytest.raises(ValueError, match="Cannot resume: the texts are not"):
-        pretrain(small_run(paths), out, resume=True, quiet=True)
-    assert contents(out) == before
-    if not name:
-        (train / "z.txt").rename(train / "a.txt")
-        moved = train.rename(tmp_path / "moved")
-        assert pretrain(small_run((moved, dev)), out, resume=True, quiet=True).step == 20
-
-
-@pytest.mark.parametrize("word", ["dogs", "</S>"])
-def test_a_held_out_text_of_one_word(paths, tmp_path, word) -> None:
-    one = write_text(tmp_path / "one.txt", [[word]])
+def test_a_held_out_text_of_one_word(paths, tmp_path) -> None:
+    one = write_text(tmp_path / "one.txt", [["dogs"]])
     assert pretrain(small_run((paths[0], one)), tmp_path / "out", quiet=True).step == 20
     log = read_log(tmp_path / "out" / "log.jsonl")
     assert [entry["model"] for entry in log[-2:]] == ["model-best", "model-last"]
@@ -477,31 +411,34 @@ def test_text_beside_the_files_of_a_run(tmp_path) -> None:
 
 
 def test_a_run_is_not_resumed_as_another(paths, tmp_path) -> None:
-    out = tmp_path / "out"
+    """Nor on another text, or its files in another order; that they are elsewhere changes
+    nothing."""
+    out, (train, dev), vocab = tmp_path / "out", paths, tmp_path / "vocab.txt"
     pretrain(small_run(paths), out, quiet=True)
     before = contents(out)
-    with pytest.raises(ValueError, match=r"Cannot resume, .*model\.dim: 16 → 24; .*seed: 0 → 3"):
-        changes = {"model.dim": 24, "training.seed": 3}
-        pretrain(small_run(paths, changes), out, resume=True, quiet=True)
-    Vocabulary([*SPECIALS, "other"]).write(tmp_path / "vocab.txt")
-    with pytest.raises(ValueError, match=r"Cannot resume, .*paths\.vocab: None → '"):
-        config = small_run(paths, {"paths.vocab": str(tmp_path / "vocab.txt")})
-        pretrain(config, out, resume=True, quiet=True)
-    assert contents(out) == before
-    words = Vocabulary.read(out / "vocab.txt").words
-    Vocabulary(words[:-1]).write(out / "vocab.txt")
+
+    def refuses(said: str, **changes: Any) -> None:
+        settings = {name.replace("__", "."): value for name, value in changes.items()}
+        with pytest.raises(ValueError, match=said):
+            pretrain(small_run(paths, settings), out, resume=True, quiet=True)
+        assert contents(out) == before
+
+    refuses(r"Cannot resume, .*dim: 16 → 24; .*seed: 0 → 3", model__dim=24, training__seed=3)
+    Vocabulary([*SPECIALS, "other"]).write(vocab)
+    refuses(r"Cannot resume, .*paths\.vocab: None → '", paths__vocab=str(vocab))
+    for text in (train / "b.txt", dev):
+        words = text.read_text()
+        text.write_text("Something else .\n")
+        refuses("Cannot resume: the texts are not")
+        text.write_text(words)
+    (train / "a.txt").rename(train / "z.txt")
+    refuses("Cannot resume: the texts are not")
+    (train / "z.txt").rename(train / "a.txt")
+    moved = small_run((train.rename(tmp_path / "moved"), dev))
+    assert pretrain(moved, out, resume=True, quiet=True).step == 20
+    Vocabulary(Vocabulary.read(out / "vocab.txt").words[:-1]).write(out / "vocab.txt")
     with pytest.raises(ValueError, match=r"checkpoint.*tensor 'head.(weight|bias)' has the shape"):
-        pretrain(small_run(paths), out, resume=True, quiet=True)
-
-
-def test_a_run_with_a_damaged_log_is_not_resumed(paths, tmp_path) -> None:
-    out = tmp_path / "out"
-    pretrain(small_run(paths), out, quiet=True)
-    (out / "log.jsonl").write_text("nonsense\n{}\n")
-    before = contents(out)
-    with pytest.raises(ValueError, match=r"Line 1 of the log .*log\.jsonl"):
-        pretrain(small_run(paths, {"training.max_steps": 99}), out, resume=True, quiet=True)
-    assert contents(out) == before
+        pretrain(moved, out, resume=True, quiet=True)
 
 
 def test_a_run_writes_into_its_own_directory_only(paths, tmp_path) -> None:
@@ -518,22 +455,6 @@ def test_a_run_writes_into_its_own_directory_only(paths, tmp_path) -> None:
     with pytest.raises(ValueError, match=r"has vocab\.txt already.*; choose another directory\."):
         pretrain(small_run(paths), out, resume=True, quiet=True)
     assert contents(mine) == before
-
-
-def test_a_link_that_appears_while_the_text_is_read_is_not_followed(
-    paths, tmp_path, monkeypatch
-) -> None:
-    out, real = tmp_path / "out", loop.prepare
-
-    def link_meanwhile(*given: Any) -> Any:
-        out.mkdir()
-        (out / "vocab.txt").symlink_to(tmp_path / "elsewhere")
-        return real(*given)
-
-    monkeypatch.setattr(loop, "prepare", link_meanwhile)
-    with pytest.raises(ValueError, match=r"has vocab\.txt already"):
-        pretrain(small_run(paths), out, quiet=True)
-    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_evaluations_are_at_the_highest_precision(paths, tmp_path, monkeypatch) -> None:
