@@ -73,10 +73,9 @@ def test_nothing_is_said_to_be_added_that_cannot_be_written(plain: Path) -> None
     assert "Added ELMo" not in stdout + stderr
 
 
-@pytest.mark.parametrize("text", ["[nlp]\n[nlp]\n", '[nlp]\nlang = "en"\nlang = "en"\n', "\x80"])
-def test_a_config_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> None:
+def test_a_config_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path = tmp_path / "config.cfg"
-    path.write_text(text, encoding="latin-1")
+    path.write_text("[nlp]\n[nlp]\n")
     code, stdout, stderr = run(path)
     assert (code, stdout) == (1, "")
     assert "Cannot read the config" in stderr and path.name in "".join(stderr.split())

@@ -135,17 +135,8 @@ def test_a_run_that_was_stopped_goes_on(
 @pytest.mark.filterwarnings("ignore")
 def test_sizes_and_several_bilms(given: list[str], folder: Path) -> None:
     write_weights(folder / "others", seed=1)
-    more = (
-        *TAGGER,
-        "--sizes",
-        "20,all",
-        "-w",
-        "others",
-        "--seeds",
-        "1",
-        "--training.max_steps",
-        "3",
-    )
+    options = "--sizes 20,all -w others --seeds 1 --training.max_steps 3"
+    more = (*TAGGER, *options.split())
     found = get_json(*given, *more)["comparisons"]
     assert [(each["docs"], each["weights"]) for each in found] == [
         (20, "weights"), (20, "others"), (30, "weights"), (30, "others")

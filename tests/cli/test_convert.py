@@ -174,14 +174,6 @@ def test_int8(own, published, tmp_path) -> None:
         assert torch.equal(getattr(back.lstm[0], name), getattr(rounded.lstm[0], name))
 
 
-def test_half_precision(own, tmp_path) -> None:
-    convert(own, tmp_path / "half", "--to", "native", "--half")
-    for name in ("weights.safetensors", "head.safetensors"):
-        assert (tmp_path / "half" / name).stat().st_size < 0.8 * (own / name).stat().st_size
-    half, whole = load_bilm(tmp_path / "half").state_dict(), load_bilm(own).state_dict()
-    assert all(torch.equal(half[name], whole[name].half().float()) for name in whole)
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -190,8 +182,6 @@ def test_half_precision(own, tmp_path) -> None:
         (["own", "new", "--half", "--to", "published"], "has no --half and no --warm-text"),
         (["own", "new", "--to", "published", "--warm-text", "text.txt"], "no --warm-text"),
         (["own", "new.zip"], "is not a directory"),
-        (["own", "text.txt"], "is not a directory"),
-        (["nowhere", "new"], "Cannot find the ELMo weights 'nowhere'"),
         (["own", "text.txt/new"], "is not a directory"),
         (["own", "own", "own", "new"], "are no options.json and HDF5 file"),
         (["broken", "new"], "missing tensors"),
@@ -209,9 +199,9 @@ def test_refusals_leave_nothing(arguments, said, own, tmp_path) -> None:
 
 def test_force(own, tmp_path) -> None:
     convert(own, tmp_path / "out", "--to", "published")
-    convert("en_sm", tmp_path / "out", "--force")
+    for _ in range(2):  # the second time over all that lies beside it
+        convert("en_sm", tmp_path / "out", "--force")
     assert find_weights(tmp_path / "out").config() == find_weights("en_sm").config()
-    convert("en_sm", tmp_path / "out", "--force")  # with all that lies beside it
     convert(own, tmp_path / "link" / "out")
     (tmp_path / "another").symlink_to(tmp_path / "link" / "out")
     convert(own, tmp_path / "another", "--to", "native", "--force")
@@ -224,11 +214,8 @@ def test_force(own, tmp_path) -> None:
 @pytest.mark.parametrize(
     "names",
     [
-        ["notes.txt"],
-        ["config.json", "weights.safetensors", "thesis.txt"],
         ["config.json", "weights.safetensors", "more/notes.txt"],
         ["README.md", "LICENSE"],
-        ["weights.hdf5", "options.json"],
     ],
 )
 def test_nothing_else_is_replaced(names, own, tmp_path) -> None:
@@ -244,12 +231,11 @@ def test_nothing_else_is_replaced(names, own, tmp_path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("out", [".", "..", "../here", "/"])
-@pytest.mark.parametrize("force", [[], ["--force"]])
-def test_the_working_directory_stays(out, force, own, tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize("out", [".", ".."])
+def test_the_working_directory_stays(out, own, tmp_path, monkeypatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    refuses(own, out, *force, said="is the working directory or a parent of it")
+    refuses(own, out, "--force", said="is the working directory or a parent of it")
 
 
 # info

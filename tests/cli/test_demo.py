@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import spacy
 
-from spacy_elmo.cli.demo import accuracy, read_sentences
+from spacy_elmo.cli.demo import read_sentences
 from spacy_elmo.lm.vocabulary import SPECIALS
 from spacy_elmo.senses.occurrences import MOST_WORDS, split_sentences
 from spacy_elmo.weights.layout import Card
@@ -116,15 +116,6 @@ def test_repeated_words(weights: Path) -> None:
     assert words and {*words} <= {"lends", "money", "sand", "closed", "sat"}
 
 
-def test_many_repeated_words(weights: Path) -> None:
-    names = ("stone", "tree", "house", "road", "cloud", "field", "lamp", "chair")
-    text = " ".join(f"The {name} fell." * (i + 2) for i, name in enumerate(names))
-    output = demo("-w", weights, "--text", text * 3)
-    shown = re.findall(r"^  (\w+), \d+ times$", output, flags=re.MULTILINE)
-    assert shown == ["fell", "chair", "lamp", "field", "cloud", "road"]
-    assert "chair, 27 times" in output and output.count("[chair]") == 12
-
-
 def test_blanks(weights: Path, no_head: Path) -> None:
     output = demo("-w", weights, "-t", "Let's ___ to it. Then ______, a bank, (___).")
     assert "Let's [___] to it." in output and "Then [___], a bank, (___)." in output
@@ -171,11 +162,3 @@ def test_failures(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 # The parts
-
-
-def test_accuracy() -> None:
-    vectors = np.array([[1, 0], [1, 0.1], [0, 1], [0.1, 1], [1, 0.3]])
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    # All tie.
-    assert accuracy(list("aabbb"), np.ones((5, 5))).tolist() == [0.25, 0.25, 0.5, 0.5, 0.5]
-    assert accuracy(list("aabbb"), vectors @ vectors.T).tolist() == [1, 1, 1, 1, 0]

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-import pooch
 import pytest
 import spacy
 import srsly
 
 from spacy_elmo.about import __version__
-from spacy_elmo.weights.catalogue import CACHE_VARIABLE, PUBLISHED, addresses, cache_folder
+from spacy_elmo.weights.catalogue import CACHE_VARIABLE, PUBLISHED, addresses
 from spacy_elmo.weights.find import WeightsNotFoundError, find_weights
 
 from ..bilm.helpers import same_weights
@@ -327,10 +326,9 @@ def test_broken_off(server, cache, stall) -> None:
     assert visible(cache) == ["tiny"]
 
 
-@pytest.mark.parametrize("code", [404, 503])
-def test_refused(server, cache, code) -> None:
-    urls = two_files(server, lambda handler: handler.send(b"no", code))
-    assert f"Cannot download {urls[1]}: {code}" in fail(*urls)
+def test_refused(server, cache) -> None:
+    urls = two_files(server, lambda handler: handler.send(b"no", 404))
+    assert f"Cannot download {urls[1]}: 404" in fail(*urls)
     assert visible(cache) == ["options.json"]
 
 
@@ -383,11 +381,9 @@ def test_a_page_instead_of_weights(server, cache) -> None:
         (["elmo_large"], "elmo_small"),
         (["en_sm", "other"], "Give one name"),
         (["http://x/options.json"], "two addresses"),
-        (["http://x/a.hdf5", "http://x/b.hdf5"], "two addresses"),
         (["http://x/a.zip", "--name", "../a"], "--name"),
         (["http://x/..%2f..%2f.zip"], "--name"),
         (["http://x/en_sm.zip"], "under the name 'en_sm'"),
-        (["ftp://x/a.zip"], "Give one name"),
     ],
 )
 def test_arguments(cache, arguments, message) -> None:
@@ -413,8 +409,3 @@ def test_addresses_and_names_that_lead_out_of_the_cache(cache, tmp_path) -> None
         find_weights("https://example.org/mine.zip")
     with pytest.raises(WeightsNotFoundError, match="no such directory"):
         find_weights("../outside")
-
-
-def test_default_folder(monkeypatch) -> None:
-    monkeypatch.delenv(CACHE_VARIABLE)
-    assert cache_folder() == Path(pooch.os_cache("spacy-elmo"))

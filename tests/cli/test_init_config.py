@@ -13,7 +13,7 @@ from spacy_elmo.cli.init_config import MODELS
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.weights.find import load_bilm
 
-from .helpers import fail, succeed
+from .helpers import succeed
 
 
 def init_config(*arguments: object) -> str:
@@ -65,14 +65,3 @@ def test_the_smallest_size_trains_on_a_small_text(tmp_path: Path) -> None:
     found = json.loads(succeed("info", out / "model-last", "-j"))
     assert found["vectors"]["width"] == 128
     assert found["language model"]["words"] == 13  # 10 and the special words
-
-
-def test_failures(tmp_path: Path) -> None:
-    known = "'xs', 'hour', 'sm', 'md', 'original'"
-    said = fail("init-config", "--size", "huge")
-    assert f"The size is 'huge'; known are {known}." in said
-    path = tmp_path / "config.cfg"
-    path.write_text("precious")
-    assert "--force" in fail("init-config", path) and path.read_text() == "precious"
-    init_config(path, "--force")
-    fail("init-config", path / "config.cfg")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +14,9 @@ from spacy_elmo.lm.head import load_head
 from spacy_elmo.pretraining import minutes
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_checkpoint
 from spacy_elmo.pretraining.config import read_config
-from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.weights.find import find_weights, load_bilm
 
-from ..pretraining.helpers import PROSE, config_text, make_config, same_weights, stop_after
+from ..pretraining.helpers import PROSE, config_text, make_config, stop_after
 from . import helpers
 
 
@@ -57,35 +54,6 @@ def test_from_text_to_a_model(config, shards, tmp_path) -> None:
     assert find_weights(out / "model-best").card().meta == {"lang": "en"}
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
-def test_ctrl_c_loses_nothing(config, shards, tmp_path) -> None:
-    """Nor does a later start with --resume, by the config that the run has written."""
-    out, whole = tmp_path / "out", tmp_path / "whole"
-    few = ["--training.max_steps", 150, "--training.log_every", 1, "--training.eval_every", 50]
-    arguments = ["--paths.train", shards, "--paths.dev", shards, "--training.dropout", 0.2, *few]
-    assert run(config, whole, "-q", *arguments).exit_code == 0
-    command = [sys.executable, "-m", "spacy", "elmo", "pretrain", config, out, *arguments]
-    with subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True) as process:
-        try:
-            deadline = time.monotonic() + 300
-            while len(read_log(out / "log.jsonl")) < 15:
-                assert process.poll() is None and time.monotonic() < deadline
-                time.sleep(0.01)
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=300)
-        finally:
-            process.kill()
-    step = read_checkpoint(out / CHECKPOINT)[0].step
-    assert (process.returncode, 10 < step < 150) == (130, True)
-    assert f"Stopped after step {step}; resume with --resume" in said
-    assert (out / "model-last" / "head.safetensors").is_file()
-    assert read_log(out / "log.jsonl")[-1]["step"] == step
-    result = run(out / "pretrain.cfg", out, "--resume", "--quiet")
-    assert (result.exit_code, result.output) == (0, "")
-    for name in (CHECKPOINT, "model-last/weights.safetensors", "model-best/head.safetensors"):
-        assert same_weights(whole / name, out / name)
-
-
 def test_a_run_that_is_stopped_says_so(config, shards, tmp_path, monkeypatch) -> None:
     """Also which model there is, before the first evaluation and after it."""
     paths, out = ["--paths.train", shards, "--paths.dev", shards], tmp_path / "out"
@@ -97,6 +65,8 @@ def test_a_run_that_is_stopped_says_so(config, shards, tmp_path, monkeypatch) ->
         assert f"' has {models}" in result.stderr
         assert read_checkpoint(out / CHECKPOINT)[0].step == step
         monkeypatch.undo()
+    result = run(out / "pretrain.cfg", out, "--resume", "--quiet")
+    assert (result.exit_code, result.output) == (0, "")
 
 
 def test_minutes_and_overrides_of_the_environment(config, shards, tmp_path, monkeypatch) -> None:
@@ -111,11 +81,8 @@ def test_failures(config, shards, tmp_path) -> None:
     out = tmp_path / "out"
     paths = ["--paths.train", shards, "--paths.dev", shards]
     for arguments, message in [
-        ([tmp_path / "gone.cfg", out], "gone.cfg"),
-        ([config, out], "[paths] train is not set"),
         ([config, out, *paths, "--training.speed", 3], "unknown settings ['speed']"),
         ([config, out, *paths, "--training.max_steps"], "max_steps is True"),
-        ([config, out, *paths, "--training.max_steps", 0], "max_steps is 0"),
         ([config, out, *paths, "-g", 99], "There is no GPU 99"),
     ]:
         assert message in helpers.fail("pretrain", *arguments)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,13 +33,6 @@ def test_a_line_every_half_minute(clock: list[float], capsys: pytest.CaptureFixt
         "300 of 1,000 words, 10.0 words/s, 01:10 left",
         "600 of 1,000 words, 10.0 words/s, 00:40 left",
     ]
-
-
-def test_more_than_the_total(clock: list[float], capsys: pytest.CaptureFixture) -> None:
-    with ProgressBar("words", total=10) as bar:
-        clock[0] += 50
-        bar.update(12)
-    assert capsys.readouterr().err.startswith("12 of 10 words, ")
 
 
 def test_the_total_may_be_unknown(clock: list[float], capsys: pytest.CaptureFixture) -> None:
@@ -80,13 +72,6 @@ def test_quiet(clock: list[float], capsys: pytest.CaptureFixture, monkeypatch) -
             clock[0] += 100
             bar.update()
     assert capsys.readouterr().err == ""
-
-
-def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture, monkeypatch) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with ProgressBar("words", total=10) as bar:
-        bar.update(10)
-    assert re.search(r"100%\|.*10\.0/10\.0", capsys.readouterr().err)
 
 
 def test_commands_report_to_the_error_stream(tmp_path: Path, monkeypatch) -> None:
