@@ -1,16 +1,12 @@
-from dataclasses import replace
 from unicodedata import normalize
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.char_cnn import CharCNN
 from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds, is_truncated
-from spacy_elmo.bilm.config import FORMS, BiLMConfig
-from spacy_elmo.bilm.fingerprint import fingerprint
-from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.config import FORMS
 from spacy_elmo.bilm.sentence_batches import id_tensor
 
 from . import reference
@@ -26,15 +22,11 @@ def encode_words(words: list[str], max_width: int, max_characters: int = 50) -> 
     ("word", "ids"),
     [
         ("", [259, 260]),
-        ("a", [259, 98, 260]),
         ("é", [259, 0xC3 + 1, 0xA9 + 1, 260]),
-        ("\x00", [259, 1, 260]),
         ("a\ud83db", [259, 98, 99, 260]),  # a lone surrogate
-        ("\ud800", [259, 260]),
         ("<S>", [259, 257, 260]),
         ("</S>", [259, 258, 260]),
         ("<s>", [259, 61, 116, 63, 260]),  # not a boundary
-        ("x" * 49, [259] + [121] * 48 + [260]),
         ("x" * 47 + "é", [259] + [121] * 47 + [0xC3 + 1, 260]),  # cut inside a character
     ],
 )
@@ -55,7 +47,6 @@ def test_words_are_read_in_one_form_of_unicode(words, form, other):
     ("text", "read"),
     [
         ("THE BANK IST ÜBER 3 .", "the bank ist über 3 ."),
-        ("THE BANK IS .", "the bank is ."),
         ("The BANK IS OLD", None),
         ("NASA HQ .", None),  # an abbreviation
         ("", None),
@@ -66,21 +57,6 @@ def test_a_sentence_in_capitals(text, read):
     words = text.split()
     assert CharacterIds(4, 50).read(words) == words
     assert list(CharacterIds(4, 50, "NFC", True).read(words)) == (read or text).split()
-
-
-def test_a_bilm_of_a_form_has_the_same_vectors_for_all_forms():
-    sentences = [["Größe", "naïve", "안녕"], ["the", "ﬁrst"]]
-    config = BiLMConfig([(1, 4), (3, 4)], 4, 6)
-    torch.manual_seed(0)
-    plain = BiLM(config).eval()
-    model = BiLM(replace(config, unicode_normalization="NFC")).eval()
-    model.load_state_dict(plain.state_dict())
-    decomposed = [[normalize("NFD", word) for word in words] for words in sentences]
-    with torch.no_grad():
-        expected, found = plain.read(sentences)[0], model.read(decomposed)[0]
-        assert not torch.equal(plain.read(decomposed)[0][0], expected[0])
-    assert all(map(torch.equal, expected, found))
-    assert fingerprint(model) == fingerprint(plain)
 
 
 @given(any_text.filter(lambda word: word not in (BOS, EOS)), st.integers(3, 60))
@@ -101,13 +77,3 @@ def test_ids_are_those_of_the_reference_and_one_window_of_padding(words, width, 
     assert ids.dtype == torch.int64
     assert ids.shape == (len(words), min(n, longest + width))
     assert ids.tolist() == [each[: ids.shape[1]] for each in expected]
-
-
-@given(st.lists(any_text, min_size=1, max_size=4))
-@settings(max_examples=50)
-def test_trimmed_words_have_the_vectors_of_all_positions(words):
-    torch.manual_seed(0)
-    config = BiLMConfig([(1, 3), (3, 4), (7, 20)], 8, 8, n_highway=1)
-    cnn = CharCNN(config).double().requires_grad_(False)
-    every_position = torch.tensor([reference.char_ids(word) for word in words])
-    torch.testing.assert_close(cnn(encode_words(words, 7)), cnn(every_position), rtol=0, atol=1e-12)

@@ -1,7 +1,5 @@
 import itertools
 from functools import partial
-from types import SimpleNamespace
-from unittest.mock import Mock
 
 import pytest
 import torch
@@ -9,8 +7,6 @@ from torch.autograd import gradcheck
 
 from spacy_elmo.bilm import lstm_pytorch
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.kernel.library import load_kernel
-from spacy_elmo.bilm.kernel.lstm import KernelLSTM
 from spacy_elmo.bilm.lstm_layer import LSTMLayer, pick_backend
 from spacy_elmo.bilm.lstm_pytorch import CuDNNLSTM, OperatorLSTM
 from spacy_elmo.bilm.sentence_batches import Packing
@@ -100,7 +96,6 @@ WAYS = {  # made of a layer, and how far from the operators with gradients
     ),
     "operators, bfloat16": (lambda layer: OperatorLSTM(layer.weights(), torch.bfloat16), 1e-2),
     "cuDNN's": (lambda layer: CuDNNLSTM(layer.weights()), 1e-6),
-    "kernel": (lambda layer: KernelLSTM(layer.weights(), load_kernel()), 1e-6),
 }
 
 
@@ -112,8 +107,6 @@ def test_all_ways_compute_the_same_without_gradients(
 ):
     if name == "cuDNN's" and (cell_clip or proj_clip):
         pytest.skip("it has no clips")
-    if name == "kernel" and load_kernel() is None:
-        pytest.skip("there is no kernel")
     dtype = torch.float64 if name.endswith("64") else torch.float32
     layer = make_layer(projects, cell_clip, proj_clip, scale=0.3).to(dtype)
     x, h0, c0 = (tensor.detach().to(dtype) for tensor in make_inputs(layer))
@@ -129,48 +122,3 @@ def test_all_ways_compute_the_same_without_gradients(
         assert ours.dtype == dtype
         assert (ours - theirs).norm() <= bound * theirs.norm()
         assert not (bound == 1e-2 and torch.equal(ours, theirs))
-
-
-def test_the_way_that_is_chosen_on_a_gpu(monkeypatch):
-    """Without one: the weights only say that they are there."""
-    for name in ("CuDNNLSTM", "OperatorLSTM"):
-        monkeypatch.setattr(f"spacy_elmo.bilm.lstm_layer.{name}", lambda *_, name=name: name)
-    monkeypatch.setattr(torch.version, "cuda", "12")
-    weight = SimpleNamespace(is_cuda=True, dtype=torch.float32)
-    for clip, dtype, expected in [
-        (None, torch.float32, "CuDNNLSTM"),
-        (3.0, torch.float32, "OperatorLSTM"),
-        (None, torch.bfloat16, "OperatorLSTM"),
-    ]:
-        config = BiLMConfig(((1, 4),), 4, 8, cell_clip=clip)
-        layer = SimpleNamespace(config=config, weight_ih=weight, weights=Mock())
-        assert pick_backend(layer, dtype) == expected
-
-
-def test_frozen_weights_still_pass_gradients_to_the_input():
-    layer = make_layer(True, 0.35, 0.15)
-    x, h0, c0 = make_inputs(layer)
-    expected = torch.autograd.grad(layer(x, Packing(LENGTHS), h0, c0)[0].sum(), [x])[0]
-    layer.requires_grad_(False)
-    out = layer(x, Packing(LENGTHS), h0.detach(), c0.detach())[0]
-    assert torch.equal(torch.autograd.grad(out.sum(), [x])[0], expected)
-
-
-@pytest.mark.parametrize("projects", [True, False])
-@pytest.mark.parametrize(("cell_clip", "proj_clip"), CLIPS)
-def test_products_of_less_precision(projects, cell_clip, proj_clip):
-    """Under autocast only the products are rounded: all results are float32, and near."""
-    results = []
-    for is_mixed in (False, True):
-        layer = make_layer(projects, cell_clip, proj_clip, scale=0.3).float()
-        inputs = [i.detach().float().requires_grad_() for i in make_inputs(layer)]
-        with torch.autocast("cpu", torch.bfloat16, enabled=is_mixed):
-            outputs = layer(inputs[0], Packing(LENGTHS), *inputs[1:])
-        sum(o.square().sum() for o in outputs).backward()
-        results.append([*outputs, *(t.grad for t in [*inputs, *layer.parameters()])])
-    for exact, mixed in zip(*results, strict=True):
-        assert mixed.dtype == torch.float32
-        assert not torch.equal(mixed, exact)
-        difference = (mixed - exact).norm() / exact.norm()
-        # A clip cuts off gradients of values that were rounded across it.
-        assert difference < (0.02 if (cell_clip, proj_clip) == (None, None) else 0.3)

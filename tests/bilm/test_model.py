@@ -1,9 +1,7 @@
 import itertools
 import random
-from concurrent.futures import ThreadPoolExecutor, wait
 from copy import deepcopy
 from functools import partial
-from threading import Event
 
 import numpy as np
 import pytest
@@ -91,16 +89,6 @@ def test_dropout_is_for_training_alone():
     np.testing.assert_array_equal(first, second)
 
 
-def test_gradients_reach_every_parameter():
-    model, _ = make_pair(make_options(n_layers=2, n_highway=2, cell_clip=0.9, proj_clip=0.8))
-    ids = torch.tensor([reference.char_ids(word) for word in SENTENCES[0]])
-    layers, _ = model(model.char_cnn(ids), torch.arange(len(ids)), [3, len(ids) - 3])
-    layers.square().sum().backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None, name
-        assert parameter.grad.abs().sum() > 0, name
-
-
 # ---- BiLM.read: the same from lists of words, with the boundaries, batches and cache inside
 
 
@@ -126,32 +114,6 @@ def test_read_is_forward(batch_words, start):
 
 # Multiples of 32, as of all biLMs in use.
 SIZES_OF_VECTORS = {"filters": [[1, 16], [2, 16], [4, 32]], "projection_dim": 32, "dim": 64}
-WORDS = ["the", "a", "bank", "Bank", ".", "x" * 46, "naïve", "고양이", "of", "river", "1999", ""]
-
-
-@pytest.mark.parametrize(("dim", "seed"), [(64, 0), (64, 1), (2048, 0)])
-def test_a_sentence_is_the_same_to_the_last_bit_in_every_batch(dim, seed):
-    """Few words, or one over and over, are read by products of other sizes than a full batch."""
-    if load_kernel() is None:
-        pytest.skip("there is no kernel: PyTorch rounds by the number of rows")
-    model, _ = make_pair(make_options(**{**SIZES_OF_VECTORS, "dim": dim}), seed)
-    rng = random.Random(seed)
-    sentences = [rng.choices(WORDS, k=rng.choice([0, 1, 1, 2, 3, 9, 30])) for _ in range(60)]
-    sentences += [["word"] * 251, ["word"], ["wordy"]]
-    with torch.no_grad():
-        alone = []
-        for words in sentences:
-            model.clear_caches()
-            alone.append(model.read([words])[0][0])
-        for _ in range(10):
-            model.clear_caches()
-            order = rng.sample(range(len(sentences)), len(sentences))
-            while order:
-                batch, order = order[: (n := rng.randint(1, 40))], order[n:]
-                some = [sentences[k] for k in batch]
-                found, _ = model.read(some, batch_words=rng.choice([9, 4096]))
-                for k, layers in zip(batch, found, strict=True):
-                    assert torch.equal(layers, alone[k])
 
 
 def count_tokens(model: BiLM) -> list[int]:
@@ -224,19 +186,6 @@ def test_read_under_autocast_and_outside(by, monkeypatch):
             assert torch.equal(found[0], exact[0]) == is_same
 
 
-def test_words_are_encoded_again_when_products_are_rounded_otherwise():
-    model, _ = make_pair(make_options())
-    before = torch.get_float32_matmul_precision()
-    with torch.no_grad():
-        model.read(SENTENCES)
-        try:
-            torch.set_float32_matmul_precision("medium")
-            model.read([["new"]])
-            assert len(model.word_cache) == 3  # with both boundaries
-        finally:
-            torch.set_float32_matmul_precision(before)
-
-
 def change_by_loading(model, assign=False):
     model.load_state_dict(make_pair(make_options(), seed=1)[0].state_dict(), assign=assign)
 
@@ -245,12 +194,6 @@ def change_by_an_optimizer(model):
     with torch.enable_grad():
         model.read([["cat"]])[0][0].square().sum().backward()
     torch.optim.SGD(model.parameters(), 0.01).step()
-
-
-@torch.no_grad()
-def change_in_place(model):
-    for parameter in model.parameters():
-        parameter.mul_(1.5)
 
 
 CHANGES = [
@@ -269,50 +212,6 @@ def test_words_are_forgotten_when_the_weights_change(change):
     assert max_difference(after.numpy(), expected) <= 1e-6
     if change is not BiLM.double:
         assert max_difference(before.numpy(), expected) > 1e-3
-
-
-@pytest.mark.parametrize("change", [change_by_loading, change_in_place])
-def test_no_word_survives_a_change_of_weights_by_another_thread(change):
-    """The weights change while one thread has computed vectors and not yet stored them."""
-    model, _ = make_pair(make_options())
-    encode, computed, go_on = model.encode, Event(), Event()
-
-    def slow_encode(words):
-        vectors = encode(words)
-        computed.set()
-        assert go_on.wait(60)
-        return vectors
-
-    def read():
-        with torch.no_grad():
-            return model.read([["cat"]])[0][0]
-
-    with ThreadPoolExecutor(3) as pool:
-        model.encode = slow_encode
-        before = pool.submit(read)
-        assert computed.wait(60)
-        model.encode = encode
-        changing = pool.submit(change, model)  # may have to wait for the first thread
-        wait([changing], timeout=0.2)
-        after = pool.submit(read)
-        wait([after], timeout=0.2)
-        go_on.set()
-        changing.result(60)
-        after.result(60)
-        before.result(60)
-    found = read()
-    model.clear_caches()
-    assert torch.equal(found, read())
-
-
-def test_words_seen_in_inference_mode_are_no_obstacle():
-    model, _ = make_pair(make_options())
-    with torch.inference_mode():
-        model.read([["cat"]])
-    with torch.no_grad():
-        layers, _ = model.read([["cat", "dog"]])
-    [expected], _ = run_bilm(model, [["cat", "dog"]])
-    assert max_difference(layers[0].numpy(), expected) <= 1e-6
 
 
 def test_the_word_cache_stays_within_its_bound():

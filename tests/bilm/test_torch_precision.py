@@ -50,7 +50,7 @@ def test_it_is_off_until_the_last_thread_has_ended() -> None:
     assert is_on()
 
 
-@pytest.mark.parametrize("switch", ["", "cuda.matmul.", "mkldnn.", "mkldnn.matmul."])
+@pytest.mark.parametrize("switch", ["", "mkldnn."])
 def test_text_is_read_whatever_switch_is_set(switch: str) -> None:
     """PyTorch's function for the older switch raises then."""
     code = (
@@ -77,9 +77,7 @@ def test_text_is_read_whatever_switch_is_set(switch: str) -> None:
         ("AuthenticAMD\nflags: avx512f avx512_bf16 sse", True),
         ("GenuineIntel\nflags: avx512f avx512_bf16 sse", False),
         ("GenuineIntel\nflags: avx512f avx512_bf16 amx_bf16 sse", True),
-        ("AuthenticAMD\nflags: avx512f sse", False),
         ("\nFeatures: asimd bf16", True),
-        ("\nprocessor: bf16", False),
     ],
 )
 def test_CPUs_on_which_bfloat16_is_faster(
