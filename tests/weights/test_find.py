@@ -3,7 +3,6 @@
 import json
 import os
 import pickle
-import shutil
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,23 +53,6 @@ def test_a_name_before_a_directory(beside, tmp_path):
                 assert same_weights(model, expected)
 
 
-def test_a_name_before_what_is_converted(tmp_path, monkeypatch):
-    """A zip, a file and a directory of a layout that no name has."""
-    monkeypatch.chdir(tmp_path)
-    Path("en_sm").mkdir()
-    Path("en_sm/options.json").touch()
-    with pytest.warns(UserWarning, match="is taken as a name"):
-        assert read_source(["en_sm"]).layout == "native"
-    with pytest.raises(ValueError, match=r"exactly one \*\.hdf5 file"):
-        read_source([Path("en_sm")])
-    shutil.rmtree("en_sm")
-    Path("en_sm").touch()
-    with pytest.warns(UserWarning, match="is taken as a name"):
-        assert read_source(["en_sm"]).layout == "native"
-    with pytest.raises(ValueError, match="Cannot read the zip en_sm"):
-        read_source([Path("en_sm")])
-
-
 def test_a_path_stays_one_as_a_text(beside):
     """In the settings of an encoder, and in a config; of weights that were found, too."""
     width = load_bilm(beside).config.width
@@ -91,56 +73,6 @@ def test_a_process_was_killed_while_it_replaced_them(weights, tmp_path):
     weights.rename(tmp_path / ".weights.spacy-elmo-old")
     for setting in (weights, str(weights)):
         assert same_weights(load_bilm(setting), expected)
-
-
-def test_a_pipelines_path_is_no_name(weights, tmp_path, monkeypatch):
-    """For `spacy.load`, too, a name is one of what is installed."""
-    site = tmp_path / "site" / "en_both"
-    add(nlp := spacy.blank("en"), str(weights))
-    nlp.to_disk(tmp_path / "en_both")
-    monkeypatch.chdir(tmp_path)
-    (site / "data").mkdir(parents=True)
-    spacy.blank("en").to_disk(site / "data")
-    (site / "__init__.py").write_text(
-        "import spacy, pathlib\n"
-        "def load(**settings):\n"
-        "    return spacy.load(pathlib.Path(__file__).parent / 'data', **settings)"
-    )
-    (tmp_path / "site" / "en_both-1.0.dist-info").mkdir()
-    (tmp_path / "site" / "en_both-1.0.dist-info" / "METADATA").write_text("Name: en_both\n")
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    assert Encoder(pipeline=Path("en_both")).shape == Encoder(weights).shape
-    with (
-        pytest.warns(UserWarning, match="'en_both' is taken as a name"),
-        pytest.raises(ValueError, match="'en_both' has no elmo component"),
-    ):
-        _ = Encoder(pipeline="en_both").shape
-
-
-def test_a_name_that_is_the_directory(pipeline_here):
-    """Of a package, run from where it lies: nothing is left out."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert find_weights("en_here").path.parent.name == "en_here-1.0"
-
-
-@pytest.fixture
-def pipeline_here(weights, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    add(nlp := spacy.blank("en"), str(weights))
-    (tmp_path / "en_here").mkdir()
-    nlp.to_disk(tmp_path / "en_here" / "en_here-1.0")
-    (tmp_path / "en_here" / "__init__.py").touch()
-
-
-def test_a_saved_surprisal_lies_at_a_path(tmp_path, monkeypatch):
-    nlp = spacy.blank("en")
-    weights = write_language_model(tmp_path / "weights", ["a", "bank"])
-    component = nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
-    monkeypatch.chdir(tmp_path)
-    component.to_disk("en_sm")
-    assert component.from_disk("en_sm").language_model.vocab.words[3:] == ["a", "bank"]
 
 
 def test_files_that_may_not_be_looked_at(monkeypatch):

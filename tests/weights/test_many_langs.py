@@ -18,7 +18,6 @@ import torch
 from spacy.tokens import Doc
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli import app
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.train import pretrain
@@ -86,22 +85,6 @@ def test_words_and_characters_are_fine_tuned(converted: Path) -> None:
         assert table.weight.grad.abs().sum() > 0
 
 
-def test_other_words_are_loaded(model: Path) -> None:
-    """As often as somebody calls it, into a new biLM too."""
-
-    def read(bilm: BiLM) -> list[np.ndarray]:
-        with torch.no_grad():
-            return [layers.numpy() for layers in bilm.read(SENTENCES)[0]]
-
-    words = (model / "word.dic").read_text("utf-8").replace("cats\t", "felines\t")
-    (model / "word.dic").write_text(words, "utf-8")
-    plain, other, new = load(TINY), load(model), BiLM(read_config(model)).eval()
-    assert difference(read(plain), read(other)) > 0.01
-    for given in (other, plain, plain, other):
-        new.load_state_dict(given.state_dict())
-        assert difference(read(new), read(given)) < TOLERANCE
-
-
 def test_no_file_outside_of_the_directory_is_read(model: Path, tmp_path: Path) -> None:
     sizes = json.loads((model / "sizes.json").read_text())
     sizes["encoder"]["n_layers"] = 3
@@ -134,7 +117,6 @@ def change_tensors(model: Path, name: str, change) -> None:
         ("encoder.pkl", lambda t: t.pop(BIAS), "missing tensors"),
         ("encoder.pkl", lambda t: t.update(forward_layer_2=torch.ones(1)), "unknown"),
         ("token_embedder.pkl", lambda t: t.update(x=[1]), "'x' is no tensor of numbers"),
-        ("encoder.pkl", lambda t: t.update({BIAS: t[BIAS].to("meta")}), f"'{BIAS}' is no tensor"),
         # It would take all memory.
         ("encoder.pkl", lambda t: t.update({BIAS: torch.ones(1).expand(10**12)}), "is no tensor"),
     ],
@@ -151,7 +133,6 @@ def test_damaged_tensors(model: Path, name: str, change, part: str) -> None:
         ("word.dic", lambda s: s.replace("cats\t", "cats\t1"), "must have ids from 0 on"),
         ("word.dic", lambda s: s.replace("cats\t4", "cats"), "word.dic"),
         ("sizes.json", lambda s: s.replace('"elmo"', '"lstm"'), "only an encoder 'elmo'"),
-        ("sizes.json", lambda s: s.replace('"filters"', '"widths"'), "filters"),
     ],
 )
 def test_damaged_files(model: Path, name: str, change, part: str) -> None:
@@ -162,7 +143,7 @@ def test_damaged_files(model: Path, name: str, change, part: str) -> None:
         load(model)
 
 
-@pytest.mark.parametrize("name", ["encoder.pkl", "token_embedder.pkl", "word.dic", "sizes.json"])
+@pytest.mark.parametrize("name", ["encoder.pkl", "sizes.json"])
 def test_a_file_is_missing(name: str, model: Path, tmp_path: Path) -> None:
     """The error names that one, and no other."""
     (model / name).unlink()

@@ -5,13 +5,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from safetensors import safe_open
 from safetensors.torch import save_file
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.util.files import atomic_directory
-from spacy_elmo.weights import tensors
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import Card
 from spacy_elmo.weights.native import save_bilm
@@ -61,47 +59,15 @@ def test_tensors_that_do_not_fit_the_config(tmp_path):
         weights.load()
 
 
-def test_each_tensor_is_read_once_and_none_that_does_not_fit(tmp_path, monkeypatch):
-    """Their shapes and types are known without that."""
-    save_bilm(model := BiLM(CONFIG), tmp_path)
-    read = []
-
-    class Opened:
-        def __init__(self, *given):
-            self.file = safe_open(*given)
-
-        def __enter__(self):
-            self.file.__enter__()
-            return self
-
-        def __exit__(self, *error):
-            return self.file.__exit__(*error)
-
-        def get_tensor(self, name):
-            read.append(name)
-            return self.file.get_tensor(name)
-
-        def __getattr__(self, name):
-            return getattr(self.file, name)
-
-    monkeypatch.setattr(tensors, "safe_open", Opened)
-    find_weights(tmp_path).load()
-    assert sorted(read) == sorted(model.state_dict())
-    (tmp_path / "config.json").write_text(json.dumps(replace(CONFIG, dim=9).to_dict()))
-    with pytest.raises(ValueError, match="has the shape"):
-        find_weights(tmp_path).load()
-    assert len(read) == len(model.state_dict())
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.int64, torch.complex64])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int64, torch.float8_e4m3fn])
 def test_tensors_of_other_types(tmp_path, dtype):
     """Other floats are read; others are refused, by the type that they have."""
     save_bilm(model := BiLM(CONFIG), tmp_path)
     state = {name: tensor.to(dtype) for name, tensor in model.state_dict().items()}
     save_file(state, tmp_path / "weights.safetensors")
-    if dtype in (torch.float64, torch.bfloat16):
+    if dtype == torch.bfloat16:
         loaded = load_bilm(tmp_path).state_dict()
         assert all(torch.equal(loaded[name], state[name].float()) for name in state)
         return
-    with pytest.raises(ValueError, match=r"is of the type torch\.(int64|complex64), expected"):
+    with pytest.raises(ValueError, match=r"is of the type torch\.(int64|float8_e4m3fn), expected"):
         load_bilm(tmp_path)

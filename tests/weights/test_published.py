@@ -5,14 +5,12 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
@@ -152,8 +150,9 @@ def test_random_weights_of_the_published_sizes(size, tmp_path):
 # ---- What may be in the files
 
 
-@pytest.mark.parametrize("dtype", ["<f2", ">f2", ">f4", "<f8", ">f8"])
-@pytest.mark.parametrize("changes", [{}, NO_PROJECTIONS, {"n_layers": 3, "n_highway": 0}])
+@pytest.mark.parametrize(
+    ("dtype", "changes"), [("<f2", {}), (">f4", NO_PROJECTIONS), (">f8", {"n_highway": 0})]
+)
 def test_any_float_type(changes, dtype, tmp_path):
     """In a file, projections that do nothing may stand where none is needed."""
     options = make_options(**changes)
@@ -187,9 +186,7 @@ def test_other_things_in_the_file_are_passed_over(options, weights, tmp_path):
 # ---- What is wrong with the files is said
 
 
-@pytest.mark.parametrize(
-    "name", ["char_embed", "CNN/W_cnn_2", "CNN_high_0/b_carry", "CNN_proj/W_proj", f"{CELL}/W_0"]
-)
+@pytest.mark.parametrize("name", ["char_embed", f"{CELL}/W_0"])
 def test_a_dataset_that_is_missing_or_of_another_shape(name, options, weights, tmp_path):
     values = weights.pop(name)
     said = ("weights.hdf5", "options.json", f"'{name}'")
@@ -202,7 +199,7 @@ def test_a_dataset_that_is_missing_or_of_another_shape(name, options, weights, t
 
 @pytest.mark.parametrize(
     "values",
-    [np.zeros((261, 4), "int32"), np.full((261, 4), b"1.0"), np.zeros((262, 4)), h5py.Empty("f4")],
+    [np.zeros((261, 4), "int32"), np.full((261, 4), b"1.0"), h5py.Empty("f4")],
     ids=str,
 )
 def test_not_numbers(values, options, weights, tmp_path):
@@ -211,8 +208,7 @@ def test_not_numbers(values, options, weights, tmp_path):
     fails(write(tmp_path, options, weights), "'char_embed'", said)
 
 
-@pytest.mark.parametrize("name", ["char_embed", f"{CELL}/W_0", f"{CELL}/W_P_0"])
-@pytest.mark.parametrize("value", [1e300, np.inf, np.nan])
+@pytest.mark.parametrize(("name", "value"), [("char_embed", 1e300), (f"{CELL}/W_P_0", np.nan)])
 def test_not_finite_in_float32(name, value, options, weights, tmp_path):
     weights[name][3, 2] = value
     fails(write(tmp_path, options, weights), "weights.hdf5: tensor", "not finite")
@@ -225,7 +221,6 @@ def test_not_finite_in_float32(name, value, options, weights, tmp_path):
         ({"n_layers": 3}, ["Cell2", "missing"]),
         ({"n_layers": 1}, ["is not described"]),
         ({"n_highway": 0}, ["is not described"]),
-        ({"filters": [[1, 2], [2, 3]], "n_highway": 0}, ["is not described"]),
     ],
 )
 def test_the_options_of_another_model(changes, said, options, weights, tmp_path):
@@ -236,10 +231,8 @@ def test_the_options_of_another_model(changes, said, options, weights, tmp_path)
     ("name", "values"),
     [
         (f"{CELL}/W_P_0", np.eye(5) * (1 + 2**-23)),
-        (f"{CELL}/W_P_0", np.eye(6)),
         ("CNN_proj/b_proj", np.full(5, 1e-30)),
         ("CNN/W_cnn_2", np.eye(5)),
-        ("CNN/W_cnn_2", np.zeros(3, "int32")),
     ],
 )
 def test_projections_and_filters_that_are_no_part_of_the_model(name, values, tmp_path):
@@ -295,7 +288,6 @@ def damage_a_chunk(path: Path) -> None:
     "damage",
     [
         lambda path: path.write_bytes(b"<html>404</html>"),
-        lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 3]),
         lambda path: path.write_bytes(path.read_bytes()[:-9]),
         damage_a_chunk,
     ],
@@ -318,10 +310,9 @@ def test_files_that_are_missing_or_too_many(options, weights, tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        *("{", "", "[]", "3", "{}", '{"char_cnn": null, "lstm": {}}'),
-        '{"char_cnn": {}, "lstm": {}}',
+        *("{", "[]", '{"char_cnn": null, "lstm": {}}'),
         json.dumps({**make_options(), "char_cnn": None, "n_tokens_vocab": 7}),  # reads words
-        *(json.dumps(make_options(**bad)) for bad in ({"embedding": 3}, {"cell_clip": "3"})),
+        json.dumps(make_options(cell_clip="3")),
     ],
 )
 def test_options_of_something_else(content, options, weights, tmp_path):
@@ -363,48 +354,32 @@ def random_bilm(config: BiLMConfig, seed: int) -> BiLM:
     return model
 
 
-@st.composite
-def configs(draw) -> BiLMConfig:
-    most = draw(st.integers(3, 50))
-    widths = st.integers(1, min(most, 4))
-    filters = draw(st.lists(st.tuples(widths, st.integers(1, 3)), min_size=1, max_size=3))
-    n_filters = sum(number for _, number in filters)
-    projection_dim = draw(st.just(n_filters) | st.integers(1, 6))
-    clips = st.none() | st.floats(0.1, 10) | st.integers(1, 5)
-    return BiLMConfig(
-        filters=tuple(filters),
-        projection_dim=projection_dim,
-        dim=projection_dim + draw(st.just(0) | st.integers(0, 3)),
-        n_layers=draw(st.integers(1, 3)),
-        char_dim=draw(st.integers(1, 3)),
-        activation=draw(st.sampled_from(["relu", "tanh"])),
-        n_highway=draw(st.integers(0, 2)),
-        cell_clip=draw(clips),
-        proj_clip=draw(clips),
-        use_skip_connections=draw(st.booleans()),
-        max_characters_per_token=most,
-        initial_state=draw(st.sampled_from(["zero", "warm"])),
-        unicode_normalization=draw(st.sampled_from([None, "NFC"])),
-        lower_capitals=draw(st.booleans()),
-    )
-
-
-@given(configs(), st.integers(0, 2**32))
-@settings(max_examples=40)
-def test_from_layout_to_layout(config, seed):
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        NO_PROJECTIONS,
+        {"n_layers": 3, "n_highway": 0, "cell_clip": 3.0, "use_skip_connections": False},
+        {"n_layers": 1, "n_highway": 2, "proj_clip": 0.5, "activation": "tanh"},
+        {"max_characters_per_token": 8},
+    ],
+)
+def test_from_layout_to_layout(changes, tmp_path):
     """Not a bit changes; what is written has all that other implementations read."""
-    model = random_bilm(config, seed)
-    with tempfile.TemporaryDirectory() as room:
-        own, published, own_again, published_again = (Path(room, name) for name in "abcd")
-        for path in (own, published, own_again, published_again):
-            path.mkdir()
-        save_bilm(model, own)
-        write_published(read(own), published)
-        save_bilm(read(published), own_again)
-        write_published(read(own_again), published_again)
-        for path in (own, published, own_again, published_again):
-            assert read(path).config == config
-            assert same_weights(read(path), model)
+    config = replace(
+        from_options(make_options(**changes)), unicode_normalization="NFC", lower_capitals=True
+    )
+    model = random_bilm(config, 0)
+    own, published, own_again, published_again = (tmp_path / name for name in "abcd")
+    for path in (own, published, own_again, published_again):
+        path.mkdir()
+    save_bilm(model, own)
+    write_published(read(own), published)
+    save_bilm(read(published), own_again)
+    write_published(read(own_again), published_again)
+    for path in (own, published, own_again, published_again):
+        assert read(path).config == config
+        assert same_weights(read(path), model)
         for name in ("config.json", "weights.safetensors"):
             assert (own / name).read_bytes() == (own_again / name).read_bytes()
         assert load(published / "options.json") == load(published_again / "options.json")

@@ -43,7 +43,7 @@ def write_words(folder: Path, words: Sequence[str]) -> None:
     (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
 
 
-@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [3, 0, 4, 1, 5, 2]])
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4, 5], [3, 0, 4, 1, 5, 2]])
 def test_special_words_come_first_wherever_they_were(order: list[int], published: Path) -> None:
     _, head = make_model(len(VOCAB))
     change_softmax(published, W=head.weight.detach()[order], b=head.bias.detach()[order])

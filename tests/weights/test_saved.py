@@ -10,7 +10,6 @@ import spacy
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
-from spacy_elmo.weights import saved
 from spacy_elmo.weights.find import find_weights, load_bilm
 
 from ..bilm.helpers import same_weights
@@ -56,28 +55,6 @@ def test_a_name_of_an_installed_pipeline(weights, pipeline, tmp_path, monkeypatc
     np.testing.assert_array_equal(nlp("A bank of words.").tensor, own)
     with pytest.raises(ValueError, match="without a language model's head"):
         found.head()
-
-
-def test_a_saved_component_is_read_once(weights, pipeline, monkeypatch):
-    """For all that a pipeline wants to know of it; and anew for another pipeline."""
-    noted, read, build = [], saved.srsly.read_msgpack, saved.build
-    monkeypatch.setattr(
-        saved.srsly, "read_msgpack", lambda file: (noted.append(file), read(file))[1]
-    )
-    monkeypatch.setattr(saved, "build", lambda *given: (noted.append("built"), build(*given))[1])
-    expected = make_nlp(weights)("A bank of words.").tensor
-    file, listener = pipeline / "elmo" / "model", "spacy-elmo.ElmoListener.v1"
-    for number in (1, 2):
-        nlp = make_nlp(pipeline)
-        tok2vec = {"@architectures": listener}
-        nlp.add_pipe("tagger", config={"model": {"tok2vec": tok2vec}}).add_label("N")
-        assert noted == [file, "built"] * (number - 1) + [file]  # its shape, for the listener
-        nlp.initialize()
-        assert nlp.meta["license"] == CARD.meta["license"]
-        np.testing.assert_array_equal(nlp("A bank of words.").tensor, expected)
-        assert nlp("bank").similarity(nlp("bank")) == pytest.approx(1)
-        assert len(nlp.to_bytes()) > 1000
-        assert noted == [file, "built"] * number
 
 
 def test_the_directory_of_a_pipeline(weights, pipeline, tmp_path):

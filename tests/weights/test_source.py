@@ -60,7 +60,7 @@ LAYOUTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("prefix", [None, "", "204/", "./"])
+@pytest.mark.parametrize("prefix", [None, "", "./204/"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_source_of_weights(layout, prefix, files, model, tmp_path):
     """In a folder; or in a zip, of any name."""
@@ -96,8 +96,7 @@ def test_beside_the_config_of_something_else(files, tmp_path):
         assert read_source([tmp_path / name]).layout == name
 
 
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("in_zip", [False, True])
+@pytest.mark.parametrize(("packed", "in_zip"), [(False, False), (True, True)])
 def test_what_lies_beside_published_weights(packed, in_zip, files, tmp_path):
     vocab = {"vocab.txt.gz": gzip.compress(VOCAB)} if packed else {"vocab.txt": VOCAB}
     content = without(files, "vocab.txt") | vocab | OTHERS | {"README.md": "# தமிழ்".encode()}
@@ -145,7 +144,7 @@ def test_a_zip_without_one_biLM(files, tmp_path):
 # Attacks: what a file from a stranger may try
 
 
-@pytest.mark.parametrize("prefix", ["../", "/", "//", "..\\", "a/../../", "a//", "./../"])
+@pytest.mark.parametrize("prefix", ["../", "/", "..\\", "a/../../"])
 def test_names_that_lead_out_of_a_zip(prefix, files, model, tmp_path):
     folder = tmp_path / "a" / "b"
     folder.mkdir(parents=True)

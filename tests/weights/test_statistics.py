@@ -44,10 +44,9 @@ def test_moments_of_a_long_text_are_those_of_a_part_of_it(weights, statistics, m
     assert found.frequencies == statistics.frequencies
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_autocast_does_not_matter(weights, statistics, dtype):
+def test_autocast_does_not_matter(weights, statistics):
     """They are saved with the weights."""
-    with torch.autocast("cpu", dtype):
+    with torch.autocast("cpu", torch.bfloat16):
         found = compute_statistics(find_weights(weights).load(), IndexedSentences(SENTENCES))
     for name in ("word_mean", "whitening", "mean", "std"):
         assert np.array_equal(getattr(found, name), getattr(statistics, name))
@@ -98,9 +97,7 @@ def test_statistics_of_another_bilm(weights, statistics):
 DAMAGES = {
     "missing": lambda tensors: tensors.pop("std"),
     "shape": lambda tensors: tensors.update(frequencies=tensors["frequencies"][1:]),
-    "nan": lambda tensors: tensors["mean"].fill_(torch.nan),
     "zero": lambda tensors: tensors["std"].fill_(0),
-    "negative": lambda tensors: tensors["frequencies"].mul_(-1),
     "counts": lambda tensors: tensors["frequencies"].mul_(1000),
     "text": lambda tensors: tensors["words"].fill_(255),
 }
