@@ -111,24 +111,16 @@ NLP = spacy.blank("en")
     "rows, message",
     [
         ("a b", r"Give a list of texts, .* found the text 'a b'"),
-        (b"a b", "Give a list of texts; found a bytes"),
-        (3, "found a int"),
         (None, "found a NoneType"),
-        ({"a b", "c"}, "found a set"),
         ({"text": ["a b"], "id": [1]}, r"found a dict with the keys \['text', 'id'\]"),
         (NLP("a b"), r"as in \[doc\.text\]; found a Doc"),
-        (NLP("a b")[:1], r"as in \[doc\.text\]; found a Span"),
-        (NLP("a b")[0], r"as in \[doc\.text\]; found a Token"),
-        *((["a b", each], r"Row 1: .* its text, doc\.text, or the words") for each in (
-            NLP("a b"), NLP("a b")[:1], NLP("a b")[0])),
+        (["a b", NLP("a b")[:1]], r"Row 1: .* its text, doc\.text, or the words"),
         ([[*NLP("a b")]], r"Row 0: .* found \[a, b\]: give the text of each, such as token\.text"),
         (np.array([["a", "b"], ["c", "d"]]), r"column of texts; found a ndarray .* \(2, 2\)"),
-        (np.array("a b"), r"column of texts; found a ndarray of the shape \(\)"),
-        ([b"x"], "Row 0: expected a text, found b'x'"),
         (["a b", {"text": "c"}], "Row 1: expected a text, found {'text': 'c'}"),
         ([["a b."], ["c d."]], r"Row 0: .* found \['a b\.'\]: give the text, not a list of it"),
         ([NamedTuple("Pair", [("id", str), ("text", str)])("1", "c")], "found Pair"),
-        *(([["a", each]], r"words that are not empty, found \['a', ") for each in (None, "", b"b")),
+        ([["a", ""]], r"words that are not empty, found \['a', "),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("level", ["tokens", "documents"])
@@ -232,10 +224,3 @@ def test_pickled_as_its_settings(weights: str) -> None:
 def test_settings_that_do_not_fit(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Encoder(**settings)
-
-
-def test_a_path_is_no_name(weights: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(Path(weights).parent)
-    encoder = Encoder(Path("tiny"), level="documents")
-    assert encoder == Encoder("./tiny", level="documents")
-    assert np.array_equal(encoder(["a"]), Encoder(weights, level="documents")(["a"]))

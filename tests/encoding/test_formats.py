@@ -40,8 +40,7 @@ def encode(corpus: Path, weights: str, name: str, **settings: Any) -> tuple[Path
     return out, expected
 
 
-@pytest.mark.parametrize("layers", SHAPES)
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(("layers", "dtype"), [("mix", "float16"), ("all", "float32")])
 def test_parquet(corpus: Path, weights: str, layers: str, dtype: str) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     out, expected = encode(corpus, weights, "out.parquet", layers=layers, dtype=dtype)
@@ -114,7 +113,7 @@ def test_columns_are_kept(labelled: Path, weights: str, level: str, n_process: i
     assert parquet.read_table(labelled.parent / "plain.parquet")["vectors"].to_pylist() == plain
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_columns_of_other_tables_are_kept(tmp_path: Path, weights: str, suffix: str) -> None:
     """A number of CSV is a text; Parquet has types of its own."""
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -124,9 +123,7 @@ def test_columns_of_other_tables_are_kept(tmp_path: Path, weights: str, suffix: 
         table = pyarrow.table({"day": values, "text": ["A b", "C"]})
         parquet.write_table(table, tmp_path / "a.parquet")
     else:
-        gap = "\t" if suffix == ".tsv" else ","
-        rows = [("day", "text"), ("7", "A b"), ("08", "C")]
-        (tmp_path / f"a{suffix}").write_text("".join(f"{gap.join(row)}\n" for row in rows))
+        (tmp_path / "a.csv").write_text("day,text\n7,A b\n08,C\n")
     for name in ("out.parquet", "out.npy"):
         spacy_elmo.encode(tmp_path / f"a{suffix}", tmp_path / name, weights=weights, keep="day")
     assert parquet.read_table(tmp_path / "out.parquet")["day"].to_pylist() == values
@@ -199,7 +196,7 @@ def test_hdf5(corpus: Path, weights: str, layers: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs fork, limits and fallocate")
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("share", [0.5, 2.0])
 def test_hdf5_where_the_disk_is_full(tmp_path: Path, share: float) -> None:
     """Where HDF5 itself would crash."""
     pytest.importorskip("h5py")

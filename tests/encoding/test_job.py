@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -56,53 +54,6 @@ def refused(said: str, *arguments: Any) -> bool:
     """Tell if a job ends with an error that says this; wasabi breaks its lines."""
     result = run(*arguments)
     return result.exit_code == 1 and said.replace(" ", "") in "".join(result.output.split())
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="forks, and reads children from /proc")
-@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
-def test_a_killed_job_loses_and_doubles_nothing(many, tmp_path, weights, suffix) -> None:
-    """SIGKILL for the process while others work for it, at several places; and it leaves none."""
-    whole, killed = tmp_path / f"whole{suffix}", tmp_path / f"killed{suffix}"
-    n_rows, _ = spacy_elmo.encode(many, whole, weights=weights)
-    assert n_rows == N_ROWS
-    parts = Path(f"{killed}.parts")
-    settings = {"weights": weights, "resume": True}
-    context = multiprocessing.get_context("fork")
-    for n_process, n_parts in [(1, 1), (2, 4), (2, 9)]:
-        arguments = {**settings, "n_process": n_process}
-        process = context.Process(target=spacy_elmo.encode, args=(many, killed), kwargs=arguments)
-        process.start()
-        while process.is_alive() and len(list(parts.glob("part-*"))) < n_parts:
-            time.sleep(0.01)
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        workers = [int(pid) for pid in children.read_text().split()] if children.exists() else []
-        process.kill()
-        process.join()
-        assert process.exitcode == -signal.SIGKILL
-        assert not killed.exists()
-        for worker in workers:
-            wait_for_end(worker)
-    before = times(parts)
-    assert 9 <= len(before) < 20
-    assert spacy_elmo.encode(many, killed, **settings).n_rows == n_rows
-    assert content(killed) == content(whole)
-    assert suffix == ".npy" or before.items() <= times(killed).items()  # none is written again
-
-
-def times(directory: Path) -> dict[str, int]:
-    """When each part was written."""
-    return {path.name: path.stat().st_mtime_ns for path in directory.glob("part-*")}
-
-
-def wait_for_end(pid: int) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        status = Path(f"/proc/{pid}/stat")
-        if not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z":
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"process {pid} outlives the one that it works for")
 
 
 def test_the_number_of_processes_changes_nothing(many, tmp_path, weights) -> None:
@@ -218,16 +169,6 @@ def test_a_job_that_was_not_joined(broken_off, text, weights) -> None:
     assert content(broken_off) == result
 
 
-def test_a_job_killed_just_after_it_was_finished(text, tmp_path, weights) -> None:
-    out = tmp_path / "out.parquet"
-    run(text, out, "-w", weights)
-    before = content(out)
-    (out / job.LOCK).touch()
-    (out / job.JOB).write_text("{}")
-    assert run(text, out, "-w", weights, "--force").exit_code == 0
-    assert content(out) == before
-
-
 def test_a_forced_job_begins_anew(broken_off, text, tmp_path) -> None:
     """With the weights that are on the disk now."""
     path, found = tmp_path / "own", []
@@ -320,11 +261,7 @@ def test_failures(text, tmp_path, weights, monkeypatch) -> None:
     (tmp_path / "latin.txt").write_bytes(b"gr\xfc\xdfe\n")
     before = sorted(tmp_path.iterdir())
     for arguments, said in [
-        ([tmp_path / "gone.txt", "out.npy"], "No texts at"),
         ([tmp_path / "latin.txt", "out.npy"], "UTF-8"),
-        ([text, "out.csv"], "out.csv' is unknown: end its name in .parquet, .npy, .hdf5."),
-        ([text, "out.npy", "--weights", "gone"], "Cannot find the ELMo weights 'gone'"),
-        ([text, "out.npy", "--pipeline", "gone"], "gone"),
         ([text, "out.npy", "--gpu-id", "0", "-n", "2"], "drop --n-process"),
     ]:
         assert refused(said, arguments[0], tmp_path / str(arguments[1]), *arguments[2:])

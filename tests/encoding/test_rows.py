@@ -103,7 +103,7 @@ def test_nothing_there(tmp_path: Path) -> None:
     assert len(list(RowFiles(str(tmp_path)).chunks(9))) == 1
 
 
-@pytest.mark.parametrize("name", ["a.json", "a.ndjson.gz", "a.conllu", "A.XLSX"])
+@pytest.mark.parametrize("name", ["a.json", "A.XLSX"])
 def test_other_formats_are_not_read_as_prose(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("id,text\n")
     with pytest.raises(ValueError, match=rf"{name}' is not text: .*pandas makes JSONL"):
