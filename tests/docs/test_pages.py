@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import spacy
 from spacy.tokens import DocBin
-from spacy.training import Example
 from typer.testing import CliRunner
 
 import spacy_elmo.pipeline.surprisal  # noqa: F401  # also where another version is installed
@@ -207,35 +206,15 @@ The courier left it in the rain.,delivery
 
 @pytest.mark.slow
 def test_first_pipeline(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From a CSV file to a classifier."""
+    """From a CSV file to a classifier that is served."""
     pytest.importorskip("fastapi")
+    client = pytest.importorskip("fastapi.testclient").TestClient
     Path("texts.csv").write_text(TEXTS_AND_LABELS, encoding="utf-8")
     names = run_page("first-pipeline.md", monkeypatch)
     assert set(names["doc"].cats) == {"delivery", "payment"}
     assert spacy.load("trained/model-best").pipe_names == ["elmo", "textcat"]
     assert Path("comparison").is_dir()
-
-
-def test_service(folder: Path) -> None:
-    """The web service of the first pipeline, asked by several users at a time."""
-    pytest.importorskip("fastapi")
-    client = pytest.importorskip("fastapi.testclient").TestClient
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    listener = {"@architectures": "spacy-elmo.ElmoListener.v1"}
-    model = {"@architectures": "spacy-elmo.TextCatLinear.v1", "tok2vec": listener}
-    nlp.add_pipe("textcat", config={"model": {**model, "exclusive_classes": True}})
-    cats = ({"delivery": 1.0, "payment": 0.0}, {"delivery": 0.0, "payment": 1.0})
-    docs = nlp.make_doc("It never arrived."), nlp.make_doc("I paid twice.")
-    examples = [Example.from_dict(d, {"cats": c}) for d, c in zip(docs, cats, strict=True)]
-    nlp.initialize(lambda: examples)
-    for _ in range(5):
-        nlp.update(examples)
-    Path("trained").mkdir()
-    nlp.to_disk("trained/model-best")
-    page = (DOCS / "first-pipeline.md").read_text(encoding="utf-8")
-    [code] = [content for _, _, content in blocks(page) if content.startswith("# service.py")]
-    Path("service.py").write_text(code, encoding="utf-8")
+    # Its web service, asked by several users at a time.
     spec = importlib.util.spec_from_file_location("service", "service.py")
     service = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(service)
@@ -249,6 +228,6 @@ def test_service(folder: Path) -> None:
     with client(service.app) as web, ThreadPoolExecutor(8) as clients:
         answers = list(clients.map(ask, range(16)))
     assert len(service.nlp.vocab.strings) == n_words
-    expected = [doc.cats for doc in nlp.pipe(texts)]
+    expected = [doc.cats for doc in service.nlp.pipe(texts)]
     for cats in answers:
         assert cats == [pytest.approx(each, abs=1e-5) for each in expected]

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import spacy
-from spacy.cli._util import app as spacy_app
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import load_model_from_config
@@ -27,32 +26,9 @@ from spacy_elmo.pretraining.config import PretrainConfig, read_config
 from ..pipeline.helpers import WIDTH, write_weights
 from ..pretraining.helpers import PROSE, config_text
 from ..threads import one_thread  # noqa: F401
-from .pages import run_command
+from .pages import blocks, run_command, run_page
 
 ROOT = Path(__file__).parents[2]
-PREFIX = "python -m spacy elmo "
-
-
-def blocks(page: str) -> list[tuple[str, str]]:
-    """Language and content of each fenced block."""
-    return re.findall(r"^```(\w+)\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
-
-
-def run_page(page: str) -> dict[str, Any]:
-    """Run snippets and commands in the order of a page of docs/; names live on from one snippet
-    to the next, and are returned."""
-    names: dict[str, Any] = {}
-    found = blocks((ROOT / "docs" / page).read_text(encoding="utf-8"))
-    assert {language for language, _ in found} == {"python", "bash"}
-    for language, content in found:
-        if language == "python":
-            exec(content, names)
-            continue
-        for command in content.splitlines():
-            assert command.startswith(PREFIX)
-            result = CliRunner().invoke(app, shlex.split(command.removeprefix(PREFIX)))
-            assert result.exit_code == 0, f"{command}\n{result.output}"
-    return names
 
 
 def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +37,7 @@ def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / "tests" / "fixtures" / "golden_tiny", "english")
     shutil.make_archive("german", "zip", "english")
     Path("german.txt").write_text("Ein Satz. Noch einer! " * 15, encoding="utf-8")
-    names = run_page("migration.md")
+    names = run_page("migration.md", monkeypatch)
     assert names["doc"].tensor.shape == (len(names["doc"]), 16)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"store": ["layers"], "model": {"weights": "converted"}})
@@ -76,7 +52,7 @@ def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("heldout.txt").write_text("The bank closed. A river?\n", encoding="utf-8")
-    names = run_page("language-model.md")
+    names = run_page("language-model.md", monkeypatch)
     assert names["lm"].substitutes(names["words"], 2, 1)[0][0] == "drains"
     assert names["surprisal"].known.all()
     assert names["doc"][5]._.surprisal > 10
@@ -85,7 +61,7 @@ def test_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_settings() -> None:
     """The settings with their defaults, all of them."""
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    [content] = [c for _, c in blocks(page) if "store = []" in c]
+    [content] = [c for _, _, c in blocks(page) if "store = []" in c]
     config = Config().from_str(f"[components]\n\n{content}")
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
@@ -97,13 +73,13 @@ def test_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
     found = blocks(page)
-    assert {language for language, _ in found} == {"python", "ini", "bash"}
+    assert {language for _, language, _ in found} == {"python", "ini", "bash"}
     weights = write_weights(tmp_path / "tiny")
     nlp = spacy.blank("en")
     tagged = Doc(nlp.vocab, words=["A", "bank", "sat", "."], tags=["D", "N", "V", "P"])
     for split in ("train", "dev"):
         DocBin(docs=[tagged] * 5).to_disk(f"{split}.spacy")
-    for language, content in found:
+    for _, language, content in found:
         if language == "bash":
             for command in content.splitlines():
                 run_command(command, monkeypatch)
@@ -165,28 +141,18 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("more").mkdir()
     Path("more", "a.jsonl").write_text('{"text": "Nobody came."}\n', encoding="utf-8")
     found = blocks((ROOT / "docs" / "pretraining.md").read_text(encoding="utf-8"))
-    assert {language for language, _ in found} == {"python", "bash", "ini", "console"}
-    configs = [content for language, content in found if language == "ini"]
-    settings = {
-        "max_steps": 6, "warmup_steps": 1, "decay_steps": 2, "head_first": 1, "eval_every": 3,
-        "batch_words": 60,
-    }  # fmt: skip
-    few = [part for name, n in settings.items() for part in (f"--training.{name}", str(n))]
-    few += ["--softmax.kind", "full", "--vocab.min_count", "1"]
+    assert {language for _, language, _ in found} == {"python", "bash", "ini", "console"}
+    configs = [content for _, language, content in found if language == "ini"]
     names: dict[str, Any] = {}
-    for language, content in found:
+    for _, language, content in found:
         if language == "python":
             exec(content, names)
         for command in content.splitlines() if language == "bash" else []:
             if command.startswith("cp "):
                 source, target = shlex.split(command)[1:]
                 shutil.copy(ROOT / source, target)
-                continue
-            arguments = shlex.split(command.removeprefix(PREFIX))
-            if arguments[0] == "pretrain":
-                arguments += few
-            result = CliRunner().invoke(app, arguments)
-            assert result.exit_code == 0, f"{command}\n{result.output}"
+            else:
+                run_command(command, monkeypatch)
     nlp = names["nlp"]
     assert [token.text for token in nlp("나는 집에 간다.")] == ["나는", "집에", "간다", "."]
     for out in ("training", "adapted"):
@@ -199,11 +165,9 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         config = config.replace("more/*.jsonl.xz", "more/*.jsonl")
         path = Path(f"config-{number}.cfg")
         path.write_text(f"{base}\n{config}", encoding="utf-8")
-        arguments = ["pretrain", str(path), f"run-{number}"]
-        if "@readers" in config:  # in the place of
-            arguments += ["--paths.train", "null", "--paths.dev", "null"]
-        result = CliRunner().invoke(app, arguments)
-        assert result.exit_code == 0, f"{config}\n{result.output}"
+        # Readers are in the place of paths.
+        paths = " --paths.train null --paths.dev null" if "@readers" in config else ""
+        run_command(f"python -m spacy elmo pretrain {path} run-{number}{paths}", monkeypatch)
     assert Path("korean/meta.json").exists()
 
 
@@ -233,8 +197,3 @@ def test_what_predict_prints() -> None:
     result = CliRunner().invoke(app, shlex.split(command))
     assert shown is not None
     assert shown.group().split() == result.output.split()
-
-
-def run_spacy(command: str) -> None:
-    result = CliRunner().invoke(spacy_app, shlex.split(command.removeprefix("python -m spacy ")))
-    assert result.exit_code == 0, f"{command}\n{result.output}"
