@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import zlib
 from pathlib import Path
-from typing import Any
 
 import pytest
 import spacy
@@ -87,15 +86,3 @@ def test_a_damaged_description_of_a_job(tmp_path: Path, content: str) -> None:
     Path(f"{out}.json").write_text(content)
     with pytest.raises(ValueError, match=r"out\.npy\.json"):
         encode(tmp_path / "texts.txt", out, weights=weights, resume=True)
-
-
-def test_a_fault_of_ours_is_not_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nlp = spacy.blank("en")
-    DocBin(docs=[nlp("A text.")]).to_disk(tmp_path / "docs.spacy")
-
-    def fault(doc: Any) -> None:
-        raise TypeError("a fault")
-
-    monkeypatch.setattr(readers, "sentence_bounds", fault)
-    with pytest.raises(TypeError, match=r"^a fault$"):
-        sentences(tmp_path / "docs.spacy")

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo import LanguageModel, encode
-from spacy_elmo.lm.vocabulary import UNKNOWN
+from spacy_elmo import encode
 from spacy_elmo.text.readers import tokenize_files
 from spacy_elmo.text.shards import Shards, write_meta, write_shards
 
@@ -59,11 +58,6 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def nlp(weights: Path) -> Language:
     return make_nlp(weights)
-
-
-@pytest.fixture(scope="module")
-def lm(weights: Path) -> LanguageModel:
-    return LanguageModel.load(weights)
 
 
 def check(alone: Sequence[Doc], together: Sequence[Doc]) -> None:
@@ -132,21 +126,6 @@ def test_any_text_is_tokenized(
     shards = Shards(sorted((room / "shards").glob("shard-*")))
     found = "".join(word for words in shards.sentences() for word in words)
     assert found == "".join("".join(joined).split())
-
-
-@few(12)
-@given(st.lists(st.lists(st.text(st.characters(), min_size=1), min_size=1, max_size=5), max_size=3))
-def test_a_language_model_reads_lone_surrogates(lm: LanguageModel, batch: list[list[str]]) -> None:
-    together = lm.surprisals(batch)
-    for words, found in zip(batch, together, strict=True):
-        alone = lm.surprisal(words)
-        known = lm.vocab.ids.keys() - {UNKNOWN}  # which hypothesis reads in the source
-        assert found.known.tolist() == [word in known for word in words]
-        for name in ("forward", "backward"):
-            bits = getattr(found, name)
-            assert bits.shape == (len(words),)
-            assert np.isfinite(bits).all()
-            np.testing.assert_allclose(bits, getattr(alone, name), rtol=1e-5, atol=1e-5)
 
 
 MEMORY = r"""
