@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import configparser
 import errno
 import lzma
 import os
@@ -89,34 +88,6 @@ def test_writers_in_several_processes(tmp_path: Path) -> None:
     texts = [(tmp_path / "directory" / name).read_text() for name in ("a", "b")]
     assert texts[0] == texts[1] in ("one", "two", "three")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["directory", "file"]
-
-
-def test_all_is_on_the_disk_before_it_gets_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done: list[str] = []
-    fsync, replace = os.fsync, os.replace
-
-    def note_fsync(file: int) -> None:
-        done.append(Path(os.readlink(f"/proc/self/fd/{file}")).name)
-        fsync(file)
-
-    def note_replace(source: Path, target: Path) -> None:
-        done.append("renamed")
-        replace(source, target)
-
-    if not Path("/proc/self/fd").is_dir():
-        pytest.skip("needs /proc")
-    monkeypatch.setattr(os, "fsync", note_fsync)
-    monkeypatch.setattr(os, "replace", note_replace)
-    with atomic_directory(tmp_path / "directory") as temporary:
-        (temporary / "inside").mkdir()
-        (temporary / "inside" / "a").write_text("a")
-        (temporary / "b").write_text("b")
-    assert (sorted(done[:-1]), done[-1]) == (["a", "b"], "renamed")
-    done.clear()
-    write_text(tmp_path / "c", "c")
-    assert done == ["c", "renamed"]
 
 
 def write_directory(path: Path, text: str) -> None:
@@ -212,16 +183,10 @@ def test_a_link_to_a_directory_stays_one(tmp_path: Path) -> None:
     [
         MemoryError(),
         OSError(errno.EMFILE, "Too many open files"),
-        OSError(errno.ENOMEM, "Cannot allocate memory"),
         RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"),
         RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"),
         ImportError("No module named 'h5py'"),
-        NameError("name 'x' is not defined"),
-        AttributeError("'NoneType' object has no attribute 'items'"),
         TypeError("'int' object is not subscriptable"),
-        IndexError("list index out of range"),
-        ZeroDivisionError("division by zero"),
-        AssertionError(),
         KeyboardInterrupt(),
     ],
 )
@@ -234,18 +199,14 @@ def test_errors_that_no_file_causes_stay(error: BaseException) -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        FileNotFoundError(errno.ENOENT, "No such file or directory"),
         PermissionError(errno.EACCES, "Permission denied"),
-        OSError(errno.EIO, "Input/output error"),
         UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
         KeyError("weights"),
-        EOFError("ended early"),
         EOFError(),  # of an empty pickle
         zlib.error("incorrect header check"),
         lzma.LZMAError("Corrupt input data"),
         zipfile.BadZipFile("File is not a zip file"),
         pickle.UnpicklingError("invalid load key"),
-        configparser.NoSectionError("paths"),
         SafetensorError("header too small"),
         RecursionError("maximum recursion depth exceeded"),
         RuntimeError("Unable to open object"),
@@ -268,10 +229,8 @@ def test_errors_of_a_library_are_named_where_it_reads() -> None:
 @pytest.mark.parametrize(
     "data, message",
     [
-        (5, "expected an object, found int"),
         ([], "expected an object, found list"),
         ({"b": 1}, "a is of the type NoneType, not dict"),
-        ({"a": 1, "b": 1}, "a is of the type int, not dict"),
         ({"a": {}, "b": b""}, "b is of the type bytes, not int"),
     ],
 )
