@@ -141,16 +141,6 @@ def test_an_interval_by_hand(nlp: spacy.Language) -> None:
     assert interval([without], [without]) == (0, 0)
 
 
-def test_an_interval_of_many_docs(nlp: spacy.Language) -> None:
-    """For a share p of n it is that of the normal distribution, ± 1.96 √(p (1 − p) / n)."""
-    rng = np.random.default_rng(5)
-    mended = rng.random(400) < 0.3
-    draws = rng.multinomial(400, np.full(400, 1 / 400), size=DRAWS) @ mended / 400
-    expected = 1.96 * np.sqrt(mended.mean() * (1 - mended.mean()) / 400)
-    low, high = interval(np.zeros((1, DRAWS)), [draws])
-    assert [low, high] == pytest.approx(mended.mean() + expected * np.array([-1, 1]), abs=0.006)
-
-
 def test_seeds_that_differ_widen_it() -> None:
     """Whatever the Docs say: of three seeds, 2 in 27 draws have the same seed three times."""
     equal = np.full((3, DRAWS), 0.1)

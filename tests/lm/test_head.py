@@ -31,13 +31,12 @@ def test_a_head_is_loaded_as_it_was_saved(directory: Path) -> None:
     assert not head.training
 
 
-@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
-def test_any_floating_type_becomes_float32(directory: Path, kind: torch.dtype) -> None:
+def test_half_precision_becomes_float32(directory: Path) -> None:
     tensors = load_file(directory / "head.safetensors")
-    save_file({k: v.to(kind) for k, v in tensors.items()}, directory / "head.safetensors")
+    save_file({k: v.half() for k, v in tensors.items()}, directory / "head.safetensors")
     head, _ = load_head(directory)
     assert head.weight.dtype == head.bias.dtype == torch.float32
-    assert torch.equal(head.weight, tensors["weight"].to(kind).float())
+    assert torch.equal(head.weight, tensors["weight"].half().float())
 
 
 @pytest.mark.parametrize("name", ["head.safetensors", "vocab.txt"])

@@ -51,17 +51,16 @@ def same_surprisals(ours: Surprisal, theirs: Surprisal) -> None:
     assert ours.known.tolist() == theirs.known.tolist()
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_under_autocast_and_outside(tmp_path: Path, dtype: torch.dtype) -> None:
+def test_under_autocast_and_outside(tmp_path: Path) -> None:
     LM.save(tmp_path / "weights")
-    with torch.autocast("cpu", dtype):
+    with torch.autocast("cpu", torch.bfloat16):
         lm = LanguageModel.load(tmp_path / "weights")
 
     def answers() -> tuple[list[tuple[str, float]], ...]:
         return lm.next_words(["the"]), lm.previous_words(["the"]), lm.substitutes(SENTENCE, 2)
 
     exact, exact_bits = answers(), lm.surprisals([SENTENCE, [], ["the"]])
-    with torch.autocast("cpu", dtype):
+    with torch.autocast("cpu", torch.bfloat16):
         rounded, bits = answers(), lm.surprisals([SENTENCE, [], ["the"]])
     for ours, theirs in zip(rounded, exact, strict=True):
         assert dict(ours) == pytest.approx(dict(theirs), abs=0.02)
@@ -92,7 +91,7 @@ def test_next_and_previous_words_against_the_definition(n_words: int) -> None:
 # ---- Blanks
 
 
-@pytest.mark.parametrize("place", [0, 2, len(SENTENCE) - 1])
+@pytest.mark.parametrize("place", [0, 2])
 def test_fill_against_the_definition(place: int) -> None:
     forward, backward = log_probabilities(LM.model, LM.head, SENTENCE)
     both = forward + backward - log_uniform(len(VOCAB))
@@ -104,13 +103,6 @@ def test_fill_against_the_definition(place: int) -> None:
         same_guesses(guesses, by_falling_share({w: p / total for w, p in shares.items()}))
     assert LM.substitutes(SENTENCE, place, 3) == LM.fill(SENTENCE, place, 3).both
     assert [len(guesses) for guesses in LM.fill(SENTENCE, place, 3)] == [3, 3, 3]
-
-
-def test_what_stands_in_the_blank_is_not_read() -> None:
-    for place in (0, 3, 7):
-        other = [*SENTENCE[:place], "___", *SENTENCE[place + 1 :]]
-        for a, b in zip(LM.fill(SENTENCE, place), LM.fill(other, place), strict=True):
-            same_guesses(a, b)
 
 
 # ---- Surprisal
@@ -140,7 +132,9 @@ def test_the_vocabulary_has_the_form_in_which_words_are_read() -> None:
 
 @given(
     st.lists(
-        st.lists(st.one_of(st.sampled_from(VOCAB.words), st.text(max_size=60)), max_size=8),
+        st.lists(
+            st.one_of(st.sampled_from([*VOCAB.words, "\ud83d"]), st.text(max_size=60)), max_size=8
+        ),
         max_size=6,
     ),
     st.randoms(use_true_random=False),
@@ -200,12 +194,3 @@ def test_the_word_at_the_blank_does_not_matter() -> None:
     lm = LanguageModel.load("en_sm")
     first, second = (lm.fill(["HE", "SAW", "THE", word, "."], 3) for word in ("dog", "DOG"))
     assert first == second
-
-
-def test_links_are_replaced(tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.write_text("mine")
-    (tmp_path / "lm").mkdir()
-    (tmp_path / "lm" / "weights.safetensors").symlink_to(other)
-    LanguageModel.load("en_sm").save(tmp_path / "lm")
-    assert other.read_text() == "mine" and LanguageModel.load(tmp_path / "lm")

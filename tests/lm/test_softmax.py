@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,7 +49,7 @@ def test_full_loss(head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tenso
     assert head.loss(hidden, targets).item() == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("n_candidates", [1, 5, 20, 29])
+@pytest.mark.parametrize("n_candidates", [1, 20])
 def test_sampled_loss(
     head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor, n_candidates: int
 ) -> None:
@@ -107,36 +106,6 @@ def test_the_gradient_of_the_head_is_the_same_beside_a_frozen_biLM(
         gradients.append([p.grad for p in head.parameters() if p.grad is not None])
     assert len(gradients[0]) == 2
     assert all(map(torch.equal, *gradients))
-
-
-def test_the_gradient_tends_to_that_of_the_full_softmax() -> None:
-    """In the mean over many draws, the better the more candidates; without the correction less."""
-    torch.manual_seed(0)
-    n_words = 300
-    head = SoftmaxHead(n_words, P)
-    torch.nn.init.zeros_(head.bias)  # rare words matter as much as frequent ones
-    hidden = torch.randn(M, P, requires_grad=True)
-    targets = torch.tensor([0, 2, 2, 5, 100, 298, 299])
-    (full,) = torch.autograd.grad(head.loss(hidden, targets), hidden)
-
-    def error(n_candidates: int, corrected: bool = True) -> float:
-        sampler, rng = LogUniformSampler(n_words, n_candidates), np.random.default_rng(0)
-        total, n_draws = torch.zeros_like(full), 300
-        for _ in range(n_draws):
-            candidates = sampler.sample(rng)
-            if not corrected:
-                never = torch.full((n_words,), -torch.inf)  # missed: all are expected
-                candidates = replace(candidates, log_miss=never)
-            loss = head.sampled_loss(hidden, targets, candidates)
-            total += torch.autograd.grad(loss, hidden)[0]
-        return float((total / n_draws - full).norm() / full.norm())
-
-    errors = [error(n) for n in (30, 100, 200, 299)]
-    assert errors == sorted(errors, reverse=True)
-    assert errors[2] < 0.02
-    assert errors[3] < 0.002
-    assert error(100, corrected=False) > 3 * errors[1]
-    assert error(200, corrected=False) > 3 * errors[2]
 
 
 def test_words_are_drawn_by_their_probabilities() -> None:

@@ -153,13 +153,6 @@ def test_both_words_of_a_sentence_are_contexts(weights: Path, tmp_path: Path) ->
             assert np.abs(context.vector - doc._.elmo_layers[-1, place]).max() < 1e-5
 
 
-def test_the_vector_is_that_of_the_whole_text(weights: Path, corpus: Path) -> None:
-    doc = make_nlp(weights, store=["layers"])("Bank! The bank is shut.")
-    senses = find_senses(" bank ", str(corpus), weights=str(weights), n_senses=1, quiet=True)
-    [context] = [c for c in senses.groups[0].contexts if c.text[2] == " is shut."]
-    assert np.abs(context.vector - doc._.elmo_layers[-1, 3]).max() < 1e-5
-
-
 def test_a_word_of_a_tokenized_corpus(weights: Path, tmp_path: Path) -> None:
     """The tokenizer would make two of it."""
     (tmp_path / "words.txt").write_text("I don't know\nDon't go\nWe don't\n", encoding="utf-8")
@@ -176,8 +169,6 @@ def test_failures(
     for arguments, expected in [
         (["lent", "--in", corpus], "has 1 different contexts"),
         (["two words", "--in", corpus], "a single token"),
-        (["bank", "--in", tmp_path / "gone"], "No texts at"),
-        (["bank", "--in", corpus, "-o", "a.doc"], "cannot be a picture"),
         (["bank", "--in", corpus, "--senses", 9], "9 are needed"),
     ]:
         result = run(*arguments, "-w", weights)

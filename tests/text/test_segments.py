@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 import spacy
 from hypothesis import given
@@ -6,7 +5,7 @@ from hypothesis import strategies as st
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
-from spacy_elmo.text.segments import doc_parts, sentence_bounds, windows
+from spacy_elmo.text.segments import sentence_bounds, windows
 
 VOCAB = spacy.blank("xx").vocab
 ENGLISH = spacy.blank("en")
@@ -92,17 +91,3 @@ def test_windows_tile_a_sentence(max_words, data):
         assert start == 0 or first - start >= context
         assert end == n_words or end - last >= context
     assert len(pieces) == 1 or n_words > max_words
-
-
-@pytest.mark.parametrize("max_words", [1, 2, 3, 5, 8, 100])
-def test_windows_contain_each_word_once(max_words):
-    """And nothing is written to the Doc."""
-    doc = ENGLISH("A  sentence of several words.\n And one more; it is longer! " * 3)
-    before = doc.to_bytes()
-    [part] = doc_parts(doc, "auto", max_words, 1000)
-    assert doc.to_bytes() == before
-    tokens = [np.arange(len(doc))[piece.rows] for piece in part.windows]
-    assert np.concatenate(tokens).tolist() == [token.i for token in doc if not token.is_space]
-    for piece, own in zip(part.windows, tokens, strict=True):
-        assert 1 <= len(piece.words) <= max_words
-        assert piece.words[piece.used] == [doc[int(i)].text for i in own]

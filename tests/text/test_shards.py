@@ -47,10 +47,8 @@ GZ, XZ = gzip.compress(TEXT), lzma.compress(TEXT)
 DAMAGED = {
     "cut.txt.gz": GZ[:1000],
     "no-gzip.txt.gz": b"plain text",
-    "no-block.txt.gz": GZ[:10] + b"\xff" + GZ[11:],
     "flipped.txt.gz": GZ[:1000] + bytes(8) + GZ[1008:],
     "cut.txt.xz": XZ[:-20],
-    "flipped.txt.xz": XZ[:100] + bytes(8) + XZ[108:],
     "latin-1.txt": "né\n".encode("latin-1"),
 }
 
@@ -71,7 +69,7 @@ def test_files_of_shards(tmp_path: Path) -> None:
     assert Shards(str(tmp_path / "n*.md")).files() == [tmp_path / "notes.md"]
     with pytest.raises(ValueError, match=r"No texts at '.*nowhere'"):
         Shards(tmp_path / "nowhere").files()
-    for name in ("a.jsonl", "a.json.gz", "a.conllu", "a.spacy", "A.PARQUET", "a.csv", "a.tsv.xz"):
+    for name in ("a.jsonl", "a.conllu", "a.tsv.xz"):
         (tmp_path / name).touch()
         with pytest.raises(ValueError, match=f"{name}' is not tokenized text"):
             Shards(tmp_path / name).files()

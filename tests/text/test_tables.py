@@ -107,10 +107,7 @@ def test_csv_of_other_programs(tmp_path: Path) -> None:
         (b"text\n\xff\n", "utf-8"),
         (b"id,text\n1\n", "line 2: 1 fields, where there are 2 columns"),
         (b'id,text\n1,"a\n', "line 2: unexpected end of data"),
-        (b'id,text\n1,"a" b\n', "line 2: .*expected after"),
-        (b"id;text\n1;a\n", "no column 'text'; there are: id;text"),
         (b"text,text\na,b\n", "2 columns 'text'; there are: text, text"),
-        (b"", "no column 'text'; there are: none"),
         (b"text\n" + b"a" * 1001, "line 2 has more than 1,000 characters"),
         (b'text\n"' + b"a\n" * 600 + b'"', "line .*limit"),
     ],
@@ -124,11 +121,8 @@ def test_a_damaged_table_is_named(
         list(texts_in(tmp_path / "a.csv"))
 
 
-@pytest.mark.parametrize("line", ['"a"', "3", "[{}]", "{", "", '{"text": 3}', '{"texts": ""}'])
+@pytest.mark.parametrize("line", ["3", "{", '{"text": 3}', '{"texts": ""}'])
 def test_a_line_that_is_no_object_is_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "a.jsonl").write_text(f'{{"text": "a"}}\n{line}\n')
-    if not line:
-        assert list(texts_in(tmp_path / "a.jsonl")) == ["a"]
-        return
     with pytest.raises(ValueError, match=r"Line 2 of .*a\.jsonl"):
         list(texts_in(tmp_path / "a.jsonl"))

@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 from spacy_elmo import LanguageModel, viz
 from spacy_elmo.cli import app
-from spacy_elmo.pipeline.mixes import Mix
 from spacy_elmo.senses.occurrences import Context, Senses, group_contexts
 from spacy_elmo.viz.figure import cut, in_style, new_figure, save_figure
 
@@ -116,24 +115,6 @@ def test_plot_mix(weights: Path, tmp_path: Path) -> None:
     assert "nothing has trained it: the mix of elmo" in said
     result = CliRunner().invoke(app, ["plot-mix", str(tmp_path / "untrained"), "-o", str(out)])
     assert result.exit_code == 1 and "no trained mix" in " ".join(result.output.split())
-
-
-def test_names_of_mixes_are_not_cut() -> None:
-    """Nor do they lie outside of the picture; and layers that a biLM has not weigh nothing."""
-    mixes = [Mix("trainable_lemmatizer", "elmo", (0.2, 0.8), 1.0),
-             Mix("my_entity_recognizer", "second_listener", (0.2, 0.5, 0.3), 1.0)]  # fmt: skip
-    figure = viz.draw_mixes(mixes)
-    figure.draw_without_rendering()
-    [axes] = figure.axes
-    names = axes.get_yticklabels()
-    found = [name.get_text().split("\n")[0] for name in names]
-    assert found == ["trainable_lemmatizer", "my_entity_recognizer: second_listener"]
-    assert all(name.get_window_extent().x0 >= 0 for name in names)
-    numbers = " ".join(text.get_text() for text in axes.texts)
-    assert numbers == "0.20 0.80 0.00 0.20 0.50 0.30"
-    for untrained in ([], [Mix("tagger", "elmo", (0.5, 0.5), 1.0, is_trained=False)]):
-        with pytest.raises(ValueError, match="no trained mix"):
-            viz.draw_mixes(untrained)
 
 
 def test_senses() -> None:
