@@ -164,9 +164,7 @@ def read_checkpoint(path: Path) -> tuple[Progress, PretrainConfig]:
         with safe_open(path, "pt") as file:
             facts = {key: json.loads(text) for key, text in (file.metadata() or {}).items()}
         data, config = members(facts, progress=dict, config=dict)
-        [position] = members(data, position=dict)
         Progress.check_names(data)
-        CorpusPosition.check_names(position)
-        progress = Progress(**{**data, "position": CorpusPosition(**position)})
+        progress = Progress(**data)
         Card.from_dict(progress.card)
         return progress, PretrainConfig.from_dict(config)

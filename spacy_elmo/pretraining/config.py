@@ -131,12 +131,17 @@ class TrainingSettings(Settings):
 
 
 SECTIONS: dict[str, type[Settings]] = {
-    "paths": Paths,
-    "vocab": VocabSettings,
-    "corpus": CorpusSettings,
-    "softmax": SoftmaxSettings,
+    "paths": Paths, "vocab": VocabSettings, "corpus": CorpusSettings, "softmax": SoftmaxSettings,
     "training": TrainingSettings,
-}
+}  # fmt: skip
+# Values in [model] with which a biLM cannot be trained, and what to do.
+REFUSED = {
+    "initial_state": ("warm", 'set it to "zero", for a biLM starts each sentence from zeros'),
+    "token_encoder": (
+        "char_word_cnn", "ELMoForManyLangs cannot be pretrained; fine-tune it (frozen = false)",
+    ),
+    "int8": (True, "leave it out, and round the weights after training: elmo convert --int8"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -171,17 +176,9 @@ class PretrainConfig:
                     f"Config: both [corpora.{name}] and [paths] {name} are set; remove one, or "
                     f"set --paths.{name} null."
                 )
-        if self.model is not None and self.model.initial_state != "zero":
-            raise ValueError(
-                f'Config: [model] initial_state is {self.model.initial_state!r}; set it to "zero", '
-                f"for a biLM is trained on sentences that start from zeros."
-            )
-        if self.model is not None and self.model.token_encoder == "char_word_cnn":
-            raise ValueError(
-                "Config: [model] token_encoder is 'char_word_cnn', as in models of "
-                "ELMoForManyLangs, which cannot be pretrained; components can fine-tune them "
-                "(frozen = false)."
-            )
+        for name, (value, advice) in REFUSED.items():
+            if getattr(self.model, name, None) == value:
+                raise ValueError(f"Config: [model] {name} is {value!r}; {advice}.")
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """The sections in JSON types."""
@@ -202,15 +199,9 @@ class PretrainConfig:
             sections[name] = kind(**data.get(name, {}))
         if "model" in data:
             try:
-                model = BiLMConfig.from_dict(data["model"])
-                if model.int8:
-                    raise ValueError(
-                        "int8 is true, but weights are rounded after training: leave it out, and "
-                        "run `elmo convert --int8`."
-                    )
+                sections["model"] = BiLMConfig.from_dict(data["model"])
             except (TypeError, ValueError) as error:
                 raise ValueError(f"Config: [model] {error}") from error
-            sections["model"] = model
         return cls(corpora=dict(data.get("corpora", {})), **sections)
 
     def with_model(self, started: BiLMConfig, where: str) -> PretrainConfig:

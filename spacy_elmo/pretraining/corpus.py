@@ -10,19 +10,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import NonNegativeInt
 
 from ..bilm.characters import CharacterIds
 from ..lm.encoded_sentences import EncodedSentences, SentenceBatch
 from ..lm.vocabulary import Vocabulary
 from ..text.readers import CorpusReader
-from ..util.settings import Settings, at_least
 from ..util.threads import prefetch_map
 from .config import PretrainConfig
 from .teacher import Targets, Teacher
 
 
-@dataclass(frozen=True)
-class CorpusPosition(Settings):
+class CorpusPosition(NamedTuple):
     """The next batch of a `TrainingCorpus`.
 
     Attributes:
@@ -32,11 +31,10 @@ class CorpusPosition(Settings):
         batch: the index of the batch in that buffer.
     """
 
-    title = "Position in the corpus:"
-    epoch: int = at_least(0, 0)
-    file: int = at_least(0, 0)
-    sentence: int = at_least(0, 0)
-    batch: int = at_least(0, 0)
+    epoch: NonNegativeInt = 0
+    file: NonNegativeInt = 0
+    sentence: NonNegativeInt = 0
+    batch: NonNegativeInt = 0
 
 
 class TrainingBatch(NamedTuple):

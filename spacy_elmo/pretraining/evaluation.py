@@ -16,7 +16,7 @@ from ..weights.layout import STATISTICS
 from ..weights.statistics import compute_statistics
 from .checkpoint import State
 from .device import matmul_precision
-from .log import Console, Log
+from .log import Log
 from .prepare import BEST, LAST, Run
 
 
@@ -37,7 +37,7 @@ def describe(result: Perplexity) -> str:
 
 
 @matmul_precision("highest")
-def write_results(run: Run, state: State, console: Console, log: Log) -> None:
+def write_results(run: Run, state: State, log: Log) -> None:
     """Evaluate the finished models, as they are on disk, and write statistics beside them.
 
     The whole held-out text is read, or the part of it for which a run of some minutes has time.
@@ -50,4 +50,4 @@ def write_results(run: Run, state: State, console: Console, log: Log) -> None:
         if statistics := compute_statistics(model, run.dev, max_words):
             write_bytes(path / STATISTICS, statistics.to_bytes())
         log.write(step=state.progress.step, model=path.name, **asdict(result), mean=result.mean)
-        console.print(f"{path.name}: {describe(result)}")
+        run.notify(f"{path.name}: {describe(result)}")

@@ -1,14 +1,12 @@
-"""The messages of a run, and its log: a JSON object per line, with the step of the run."""
+"""The log of a run: a JSON object per line, with the step of the run."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from ..util.files import naming_errors, write_text
-from ..util.progress import ProgressBar
 
 LOG = "log.jsonl"
 
@@ -59,27 +57,3 @@ class Log:
         if self.path is not None:
             with open(self.path, "a", encoding="utf-8", newline="\n") as file:
                 print(json.dumps(entry), file=file)
-
-
-class Console:
-    """Prints to the standard error stream.
-
-    Args:
-        quiet: print nothing.
-
-    Attributes:
-        bar: the progress bar of the steps, once there is one.
-    """
-
-    def __init__(self, quiet: bool = False):
-        self.quiet = quiet
-        self.bar: ProgressBar | None = None
-
-    def print(self, text: str) -> None:
-        """Print a message, above the bar if there is one."""
-        if self.quiet:
-            return
-        if self.bar is not None and self.bar.is_bar:
-            self.bar.write(text, file=sys.stderr)
-        else:
-            print(text, file=sys.stderr, flush=True)

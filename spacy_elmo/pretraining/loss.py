@@ -39,7 +39,6 @@ class BiLMLoss(nn.Module):
         self.model = model
         self.head = head
         self.dropout = dropout
-        self.generator: torch.Generator | None = None
         self.student, self.teacher_weight = student, teacher_weight
 
     def forward(
@@ -55,7 +54,7 @@ class BiLMLoss(nn.Module):
         states = hidden_states(self.model, batch)
         hidden = torch.cat([states.hidden_f, states.hidden_b])
         if self.dropout:
-            hidden = drop_out(hidden, self.dropout, self.generator)
+            hidden = drop_out(hidden, self.dropout, self.model.generator)
         targets = torch.cat([states.targets_f, states.targets_b])
         if candidates is None:
             loss = self.head.loss(hidden, targets)
@@ -76,5 +75,5 @@ class BiLMLoss(nn.Module):
         }
         memo |= {id(shared): shared for shared in (*self.buffers(), self.model.char_cnn.to_ids)}
         copy = deepcopy(self, memo)
-        copy.generator = copy.model.generator = torch.Generator()
+        copy.model.generator = torch.Generator()
         return copy

@@ -9,7 +9,7 @@ from itertools import islice
 from .checkpoint import State
 from .corpus import CorpusPosition
 from .evaluation import measure
-from .prepare import Notify, Run
+from .prepare import Run
 from .schedule import fit_to_epochs
 from .train_step import train_step
 
@@ -20,7 +20,7 @@ EVALUATIONS = 5  # during a run, and one before it
 AT_THE_END = 4  # as much time as this many evaluations: two models, and their statistics
 
 
-def fit(run: Run, state: State, notify: Notify) -> Run:
+def fit(run: Run, state: State) -> Run:
     """Time some steps and a small evaluation, and fit the schedule of a run to its minutes.
 
     The steps are taken with another state of the same size.
@@ -28,15 +28,14 @@ def fit(run: Run, state: State, notify: Notify) -> Run:
     Args:
         run: the run, whose settings have ``minutes``.
         state: its state, which gets the number of words for the last evaluations.
-        notify: prints.
 
     Returns:
         The run, with `FITTED` settings for this time, or for its epochs if they end sooner.
     """
-    notify("Timing the first steps")
+    run.notify("Timing the first steps")
     settings, progress, group, corpus = run.config.training, state.progress, state.group, run.corpus
     size = corpus.teacher.size if corpus.teacher else 0
-    trial = State(run.config, len(run.vocab), group, None, size, len(state.modules))
+    trial = State(run.config, len(run.vocab), group, teacher_size=size)
     ends = [time.monotonic()]
     for batch, _ in islice(corpus.batches(CorpusPosition(), trial.shares()), N_STEPS):
         float(train_step(trial, settings, batch, learning_rate=0.0))  # waits for a GPU
@@ -47,7 +46,7 @@ def fit(run: Run, state: State, notify: Notify) -> Run:
     left, n_dev = 60 * settings.minutes - (now - ends[0]), len(run.dev.tokens)
     sizes = plan(left, step, word, n_dev, settings.max_epochs * progress.epoch_steps)
     n_steps, n_words = (int(group.sum(n) / group.world_size) for n in sizes)  # the same for all
-    notify(
+    run.notify(
         f"{n_steps:,} steps fit into --minutes {settings.minutes:g}: one takes {step:.2f} s, an "
         f"evaluation {word * n_words:.1f} s"
     )

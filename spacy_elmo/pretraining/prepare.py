@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from os.path import lexists
 from pathlib import Path
-from typing import Any
 
 from spacy.util import dict_to_dot
 
@@ -51,6 +50,7 @@ class Run:
         vocab: the vocabulary of the head.
         corpus: the training text.
         dev: the held-out text.
+        notify: prints a message.
     """
 
     out: Path
@@ -59,6 +59,7 @@ class Run:
     vocab: Vocabulary
     corpus: TrainingCorpus
     dev: EncodedSentences
+    notify: Notify
 
 
 def prepare(
@@ -87,13 +88,12 @@ def prepare(
     elif config.paths.weights is not None:
         start = find_weights(config.paths.weights)
         config = config.with_model(start.config(), start.where)
-    shape, max_words, teacher_block = config.model, config.corpus.max_words, config.training.teacher
+    shape, max_words = config.model, config.corpus.max_words
     if shape is None:
         raise ValueError("Config: there is no [model] section. Add one, or give weights (--from).")
 
-    teacher_function: Any = None
-    if teacher_block is not None:
-        teacher_function = make_block("training.teacher", teacher_block, "@misc")
+    block = config.training.teacher
+    teach = None if block is None else make_block("training.teacher", block, "@misc")
 
     # The texts and the vocabulary
     to_ids, listed = CharacterIds.of(shape), None
@@ -143,8 +143,8 @@ def prepare(
 
     # The state
     teacher: Teacher | None = None
-    if teacher_block is not None:
-        teacher, share = find_teacher(teacher_function, train, max_words, to_ids.read)
+    if teach is not None:
+        teacher, share = find_teacher(teach, train, max_words, to_ids.read)
         notify(f"A teacher of {share:.0%} of the sentences")
     state = State(config, len(vocab), group, progress, teacher.size if teacher else 0)
     if is_resumed:
@@ -154,7 +154,7 @@ def prepare(
         if not has_new_head:
             state.head.load_state_dict(load_head(start)[0].state_dict())
     corpus = TrainingCorpus(train, vocab, to_ids, config, teacher)
-    return Run(out, config, settings, vocab, corpus, held_out), state
+    return Run(out, config, settings, vocab, corpus, held_out, notify), state
 
 
 def check_new(out: Path, resume: bool) -> None:

@@ -15,7 +15,7 @@ from confection import Config
 from ..lm.head import save_head
 from ..lm.perplexity import Perplexity
 from ..util.files import atomic_directory, locked, write_text
-from ..util.progress import ProgressBar
+from ..util.progress import ProgressBar, say
 from ..util.threads import threads_for, worker_count
 from ..weights.layout import VOCAB, Card
 from ..weights.native import save_bilm
@@ -26,7 +26,7 @@ from .corpus import Batches
 from .device import matmul_precision, save_memory_and_time
 from .distributed import process_group
 from .evaluation import describe, measure, write_results
-from .log import LOG, Console, Log
+from .log import LOG, Log
 from .prepare import BEST, LAST, Run, check_new, prepare
 from .schedule import has_ended, learning_rate
 from .signals import stop_on_signals
@@ -69,55 +69,50 @@ def pretrain(
         threads_for(0, n_threads, most=n_threads),
         ExitStack() as stack,
     ):
-        console = Console(quiet or not group.is_first)
+        quiet = quiet or group.rank > 0
         is_resumed = resume and (out / CHECKPOINT).exists()
         if not is_resumed:
             check_new(out, resume)
         elif group.is_first:  # which writes for all
             lock(out, stack)
-        run, state = prepare(config, out, group, is_resumed, console.print)
+        run, state = prepare(config, out, group, is_resumed, (lambda text: None) if quiet else say)
         group.barrier()  # all have read what is there
         progress = state.progress
         bilm, head = (sum(p.numel() for p in m.parameters()) for m in (state.model, state.head))
-        console.print(
+        run.notify(
             f"{bilm / 1e6:.1f} M parameters, head: {head / 1e6:.1f} M; {group.device}, processes: "
             f"{group.world_size}, threads: {max(len(state.modules), torch.get_num_threads())}"
         )
         if is_resumed:
-            console.print(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
+            run.notify(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
         with matmul_precision(config.training.matmul_precision):
             if run.settings.minutes and not is_resumed:
-                run = minutes.fit(run, state, console.print)
+                run = minutes.fit(run, state)
             if group.is_first:
                 write_start(run, state, is_resumed, stack)
             log = Log(out / LOG if group.is_first else None, progress.step)
             # While a GPU computes, CPUs have time; but a teacher may not bear several threads.
             n_threads = N_AHEAD if group.device.type == "cuda" and not run.corpus.teacher else 1
             batches = run.corpus.batches(progress.position, state.shares(), n_threads)
-            with closing(batches), stop_on_signals(console.quiet) as stopped:
-                take_steps(run, state, batches, console, log, stopped)
+            with closing(batches), stop_on_signals(quiet) as stopped:
+                take_steps(run, state, batches, log, stopped, quiet)
                 progress.is_finished = has_ended(run.settings, progress)
                 if group.is_first:
                     write_checkpoint(run, state)
                     write_model(run, state, LAST)
         if not progress.is_finished:
             models = LAST if progress.best is None else f"{BEST} and {LAST}"
-            console.print(
+            run.notify(
                 f"Stopped after step {progress.step:,}; resume with --resume. '{out}' has {models}"
             )
         elif group.is_first:
-            console.print(f"Finished {progress.step:,} steps; evaluating on the dev text …")
-            write_results(run, state, console, log)
+            run.notify(f"Finished {progress.step:,} steps; evaluating on the dev text …")
+            write_results(run, state, log)
     return progress
 
 
 def take_steps(
-    run: Run,
-    state: State,
-    batches: Batches,
-    console: Console,
-    log: Log,
-    stopped: Callable[[], bool],
+    run: Run, state: State, batches: Batches, log: Log, stopped: Callable[[], bool], quiet: bool
 ) -> None:
     """Take steps until the run ends or the user stops it; log, evaluate and save.
 
@@ -125,9 +120,9 @@ def take_steps(
         run: what does not change.
         state: what is trained.
         batches: this process's part of the batches, each with the position after it.
-        console: prints.
         log: the log of the run.
         stopped: tells if the user has stopped the run.
+        quiet: show no progress bar.
     """
     progress, group, settings = state.progress, state.group, run.settings
     began = time.monotonic() - progress.seconds
@@ -142,15 +137,16 @@ def take_steps(
         result = measure(state.model, state.head, run.dev, settings.eval_words)
         check_finite(run, state, result.mean)
         log.write(**counters(), **asdict(result), mean=result.mean)
-        console.print(f"{title}: {describe(result)}")
+        run.notify(f"{title}: {describe(result)}")
         return result
 
     if progress.step == 0 and run.config.paths.weights is not None and group.is_first:
         evaluate("before")
     losses: list[torch.Tensor] = []  # on the device until they are logged
     last_checkpoint = time.monotonic()
-    with ProgressBar("steps", settings.max_steps, progress.step, console.quiet) as console.bar:
-        while not has_ended(settings, progress) and not group.sum(stopped()):
+    is_last = has_ended(settings, progress)
+    with ProgressBar("steps", settings.max_steps, progress.step, quiet) as bar:
+        while not is_last and not group.sum(stopped()):
             batch, progress.position = next(batches)
             rate = learning_rate(settings, progress.step)
             losses.append(train_step(state, settings, batch, rate))
@@ -163,8 +159,8 @@ def take_steps(
                     check_finite(run, state, loss)
                 log.write(**counters(), loss=loss, lr=rate)
                 speed = progress.words / progress.seconds
-                console.bar.set_postfix_str(f"loss {loss:.3f}, {speed:,.0f} words/s", refresh=False)
-            console.bar.update()
+                bar.set_postfix_str(f"loss {loss:.3f}, {speed:,.0f} words/s", refresh=False)
+            bar.update()
             if not group.is_first:
                 continue  # to the next step, in which all wait for the first
             is_evaluation = progress.step % settings.eval_every == 0 or is_last

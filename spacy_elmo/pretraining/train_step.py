@@ -38,8 +38,8 @@ def train_step(
     for i, module in enumerate(state.modules):
         module.model.requires_grad_(progress.step >= progress.head_first)
         module.zero_grad()
-        if module.generator is not None:
-            module.generator.manual_seed(torch.initial_seed() + i)
+        if module.model.generator is not None:
+            module.model.generator.manual_seed(torch.initial_seed() + i)
 
     def backward(i: int) -> torch.Tensor:
         share, targets = batch.shares[i], batch.teacher_targets[i]

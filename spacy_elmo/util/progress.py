@@ -10,6 +10,14 @@ from tqdm import tqdm
 LINE_SECONDS = 30.0  # between plain lines
 
 
+def say(text: str) -> None:
+    """Print a message to the standard error stream, above the bars if they are on a terminal."""
+    if sys.stderr.isatty():
+        tqdm.write(text, file=sys.stderr)
+    else:
+        print(text, file=sys.stderr, flush=True)
+
+
 class ProgressBar(tqdm):
     """A progress bar on the standard error stream; a context manager.
 

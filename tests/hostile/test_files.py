@@ -170,7 +170,7 @@ def test_a_mix_that_is_not_finite(weights: Path, name: str, value: float) -> Non
 
 
 PROGRESS = {
-    "step": 3, "position": {"epoch": 0, "file": 0, "sentence": 0, "batch": 0}, "words": 10,
+    "step": 3, "position": [0, 0, 0, 0], "words": 10,
     "seconds": 1.0, "best": None, "fingerprints": [],
     "head_first": 0, "card": {},
 }  # fmt: skip
@@ -179,8 +179,8 @@ PROGRESS = {
 @pytest.mark.parametrize(
     "changes",
     [
-        {"step": -1}, {"position": {"epoch": "0"}}, {"card": {"documents": {"../x": ""}}},
-        {"unknown": 1},
+        {"step": -1}, {"position": 4}, {"position": ["0", 0, 0, 0]},
+        {"card": {"documents": {"../x": ""}}}, {"unknown": 1},
     ],
 )  # fmt: skip
 def test_a_checkpoint_with_wrong_metadata(tmp_path: Path, changes: dict[str, Any]) -> None:

@@ -74,7 +74,7 @@ def test_dropout_before_the_head() -> None:
     batch, losses = BLOCK.batch(ALL), {}
     for rate in (0.0, 0.5):
         loss = BiLMLoss(model.eval(), head, rate)
-        loss.generator = torch.Generator().manual_seed(0)
+        model.generator = torch.Generator().manual_seed(0)
         losses[rate] = [float(loss(batch, None)) for _ in range(2)]
     assert losses[0.0][0] == losses[0.0][1]
     assert len({losses[0.0][0], *losses[0.5]}) == 3  # other numbers are dropped each time
