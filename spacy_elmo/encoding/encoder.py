@@ -86,8 +86,7 @@ class Encoder(Settings):
     def _nlp(self) -> Language:
         if self.pipeline is None:
             nlp = blank_pipeline(find_weights(self.weights), self.lang)
-            model = {"weights": self.weights}
-            nlp.add_pipe("elmo", config={"model": model})
+            nlp.add_pipe("elmo", config={"model": {"weights": self.weights}})
         else:
             nlp = spacy.load(self.pipeline)
             if nlp.path is not None:
@@ -193,13 +192,9 @@ class Encoder(Settings):
         from sklearn import utils  # it is installed: it asks for the tags
 
         tags = utils.InputTags(one_d_array=True, two_d_array=False, string=True)
+        targets, own = utils.TargetTags(required=False), utils.TransformerTags(preserves_dtype=[])
         return utils.Tags(
-            estimator_type=None,
-            target_tags=utils.TargetTags(required=False),
-            transformer_tags=utils.TransformerTags(preserves_dtype=[]),
-            input_tags=tags,
-            no_validation=True,
-            requires_fit=False,
+            None, targets, own, no_validation=True, requires_fit=False, input_tags=tags
         )
 
     @threads_for(0, most=1)

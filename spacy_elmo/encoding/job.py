@@ -92,17 +92,10 @@ def encode(
                 f"'{path}' would be a part of the corpus '{corpus}', which it is written from. "
                 f"Choose a name elsewhere."
             )
-    job = {
-        **asdict(encoder),
-        "tokenized": tokenized,
-        "column": column,
-        "keep": list(names),
-        "corpus": files.fingerprint(),
-        "checksum": encoder.checksum(),
-        "version": __version__,
-    }
+    job = {**asdict(encoder), "tokenized": tokenized, "column": column, "keep": list(names)}
+    job |= {"corpus": files.fingerprint(), "checksum": encoder.checksum(), "version": __version__}
     with lock_parts(parts, out):
-        summary = find_job(out, description, job, resume, force)
+        summary = find_job(out, description, parts, job, resume, force)
         if summary is None:
             write_json(parts / JOB, {"settings": job})
             summary = encode_parts(files, parts, encoder, n_process, ray, quiet)
@@ -146,13 +139,14 @@ def remove_parts(directory: Path) -> None:
 
 
 def find_job(
-    out: Path, description: Path, job: dict[str, Any], resume: bool, force: bool
+    out: Path, description: Path, parts: Path, job: dict[str, Any], resume: bool, force: bool
 ) -> Summary | None:
     """Find an earlier job with this output; its parts are removed if the new job is forced.
 
     Args:
         out: the output.
         description: the file that describes a finished job.
+        parts: the directory of its parts.
         job: the settings of the new job.
         resume, force: see `encode`.
 
@@ -163,11 +157,9 @@ def find_job(
         ValueError: something else is there, or the earlier job had other settings, or the user says
             neither to resume nor to force.
     """
-    parts = Path(f"{out}.parts")
     source = parts / JOB if (parts / JOB).exists() else description
     state = read_json(source) if source.exists() else {}
-    before = state.get("settings")
-    written = formats.output_files(out)
+    before, written = state.get("settings"), formats.output_files(out)
     present = [path for path in (*written, description) if path.exists()]
     if not isinstance(before, dict):
         if present or any(parts.glob(PARTS)):
@@ -200,12 +192,7 @@ def find_job(
 
 
 def encode_parts(
-    files: RowFiles,
-    directory: Path,
-    encoder: Encoder,
-    n_process: int,
-    ray: str | None,
-    quiet: bool,
+    files: RowFiles, directory: Path, encoder: Encoder, n_process: int, ray: str | None, quiet: bool
 ) -> Summary:
     """Encode the parts that are missing in a directory; return the size of all parts."""
     sizes = [Summary(*formats.count_part(path, encoder.level)) for path in directory.glob(PARTS)]

@@ -108,12 +108,11 @@ class Senses(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """The groups and their contexts in JSON types, without vectors."""
-        names, senses = ("left", "word", "right", "row"), []
-        for group in self.groups:
+        data, names = self._asdict(), ("left", "word", "right", "row")
+        for group in data.pop("groups"):
             contexts = [dict(zip(names, (*c.text, c.row), strict=True)) for c in group.contexts]
-            senses.append({"keywords": group.keywords, "contexts": contexts})
-        facts = {name: getattr(self, name) for name in ("word", "complete", "silhouette")}
-        return {**facts, "senses": senses}
+            data.setdefault("senses", []).append({"keywords": group.keywords, "contexts": contexts})
+        return data
 
 
 def find_senses(

@@ -8,6 +8,7 @@ import json
 import lzma
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from glob import glob
 from itertools import chain, count
 from pathlib import Path
@@ -204,10 +205,6 @@ def _csv_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -> Rows:
             raise ValueError(f"line {reader.line_num}: {error}") from error
 
 
-def _tsv_rows(path: Path, columns: Sequence[str]) -> Rows:
-    return _csv_rows(path, columns, "\t")
-
-
 def _parquet_rows(path: Path, columns: Sequence[str]) -> Rows:
     parquet = import_extra("pyarrow.parquet", "parquet", "Parquet needs pyarrow", str(path))
     numbers, chosen = count(1), list(dict.fromkeys(columns))
@@ -223,7 +220,7 @@ def _parquet_rows(path: Path, columns: Sequence[str]) -> Rows:
 TABLES: dict[str, tuple[Callable[[Path, Sequence[str]], Rows], str]] = {
     ".jsonl": (_json_rows, "Line"),
     ".csv": (_csv_rows, "Line"),
-    ".tsv": (_tsv_rows, "Line"),
+    ".tsv": (partial(_csv_rows, delimiter="\t"), "Line"),
     ".parquet": (_parquet_rows, "Row"),
 }
 
