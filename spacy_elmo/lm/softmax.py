@@ -65,16 +65,15 @@ class SoftmaxHead(nn.Module):
             targets: ``(M,)``.
             candidates: from `LogUniformSampler.sample`, on the same device.
         """
-        words = candidates.words
+        n = len(candidates.words)
         # One gather for candidates and targets: its gradient has the size of the whole table.
-        weight = F.embedding(torch.cat([words, targets]), self.weight)
-        candidate_weight, target_weight = weight.split([len(words), len(targets)])
+        words = torch.cat([candidates.words, targets])
+        weight = F.embedding(words, self.weight)
         bias = self.bias[words] - candidates.log_expected(words)
-        positives = (hidden * target_weight).sum(dim=1) + self.bias[targets]
-        positives = positives - candidates.log_expected(targets)
+        positives = (hidden * weight[n:]).sum(dim=1) + bias[n:]
         index = torch.full((len(self.weight),), -1, device=hidden.device)
-        index[words] = torch.arange(len(words), device=hidden.device)
-        return _CrossEntropy.apply(hidden, candidate_weight, bias, positives, index[targets])
+        index[words[:n]] = torch.arange(n, device=hidden.device)
+        return _CrossEntropy.apply(hidden, weight[:n], bias[:n], positives, index[targets])
 
 
 class _CrossEntropy(torch.autograd.Function):

@@ -94,17 +94,14 @@ class State:
         self.sampler: LogUniformSampler | None = None
         if config.softmax.kind == "sampled":
             self.sampler = LogUniformSampler(n_words, config.softmax.n_candidates).to(device)
-        student: nn.Linear | None = None
-        if teacher_size:
-            student = nn.Linear((shape.n_layers + 1) * shape.width, teacher_size)
+        student = nn.Linear(shape.depth * shape.width, teacher_size) if teacher_size else None
         teacher = (student, settings.teacher_weight)
         self.loss = BiLMLoss(self.model, self.head, settings.dropout, *teacher).to(device)
         self.parameters = [*self.loss.parameters()]
         self.optimizer = torch.optim.Adam(self.parameters, betas=(0.9, 0.99), fused=True)
-        if n_threads is None:
-            alone = device.type == "cpu" and self.group.world_size == 1
-            most = settings.batch_words // WORDS_OF_THREAD if alone else 1
-            n_threads = max(1, min(torch.get_num_threads(), most))
+        alone = device.type == "cpu" and self.group.world_size == 1
+        most = settings.batch_words // WORDS_OF_THREAD if alone else 1
+        n_threads = n_threads or max(1, min(torch.get_num_threads(), most))
         self.modules = [self.loss, *(self.loss.replica() for _ in range(1, n_threads))]
 
     def shares(self) -> list[tuple[int, int]]:

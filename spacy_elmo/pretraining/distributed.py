@@ -40,10 +40,6 @@ class ProcessGroup:
     rank: int = 0
     world_size: int = 1
 
-    @property
-    def is_first(self) -> bool:
-        return self.rank == 0
-
     def all_reduce(self, *tensors: torch.Tensor) -> None:
         """Add up each tensor over all processes, in place."""
         if self.world_size > 1:
@@ -91,9 +87,8 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
         backend, timeout=TIMEOUT, store=store, rank=rank, world_size=world_size
     )
     try:
-        local_device = find_device(
-            device if device == "cpu" else f"cuda:{os.environ['LOCAL_RANK']}"
-        )
+        name = device if device == "cpu" else f"cuda:{os.environ['LOCAL_RANK']}"
+        local_device = find_device(name)
         if local_device.type == "cuda":
             torch.cuda.set_device(local_device)
         yield ProcessGroup(local_device, rank, world_size)

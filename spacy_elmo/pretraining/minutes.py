@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from .checkpoint import State
+from .config import FITTED
 from .corpus import CorpusPosition
 from .evaluation import measure
 from .prepare import Run
@@ -51,15 +53,10 @@ def fit(run: Run, state: State) -> Run:
         f"evaluation {word * n_words:.1f} s"
     )
     progress.final_words = n_words
-    training = replace(
-        settings,
-        max_steps=n_steps,
-        warmup_steps=n_steps // 20,
-        decay_steps=n_steps // 3,
-        eval_words=n_words,
-        eval_every=-(-n_steps // EVALUATIONS),  # the last step has one, too
-        log_every=max(1, min(n_steps // 20, 100)),
-    )
+    every = -(-n_steps // EVALUATIONS)  # the last step has one, too
+    values = (n_steps, n_steps // 20, n_steps // 3, every, n_words, max(1, min(n_steps // 20, 100)))
+    chosen: dict[str, Any] = dict(zip(FITTED, values, strict=True))
+    training = replace(settings, **chosen)
     fitted = fit_to_epochs(training, progress.epoch_steps)
     progress.head_first = min(progress.head_first, fitted.head_first)  # 0 if the head is not new
     return replace(run, config=replace(run.config, training=training), settings=fitted)

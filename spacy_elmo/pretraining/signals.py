@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
@@ -38,6 +39,6 @@ def stop_on_signals(quiet: bool = False) -> Iterator[Callable[[], bool]]:
         for number in (signal.SIGINT, signal.SIGTERM):
             previous[number] = signal.signal(number, note)
     try:
-        yield lambda: bool(received)
+        yield partial(bool, received)
     finally:
         restore()

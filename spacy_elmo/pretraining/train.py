@@ -73,7 +73,7 @@ def pretrain(
         is_resumed = resume and (out / CHECKPOINT).exists()
         if not is_resumed:
             check_new(out, resume)
-        elif group.is_first:  # which writes for all
+        elif group.rank == 0:  # which writes for all
             lock(out, stack)
         run, state = prepare(config, out, group, is_resumed, (lambda text: None) if quiet else say)
         group.barrier()  # all have read what is there
@@ -88,16 +88,16 @@ def pretrain(
         with matmul_precision(config.training.matmul_precision):
             if run.settings.minutes and not is_resumed:
                 run = minutes.fit(run, state)
-            if group.is_first:
+            if group.rank == 0:
                 write_start(run, state, is_resumed, stack)
-            log = Log(out / LOG if group.is_first else None, progress.step)
+            log = Log(out / LOG if group.rank == 0 else None, progress.step)
             # While a GPU computes, CPUs have time; but a teacher may not bear several threads.
             n_threads = N_AHEAD if group.device.type == "cuda" and not run.corpus.teacher else 1
             batches = run.corpus.batches(progress.position, state.shares(), n_threads)
             with closing(batches), stop_on_signals(quiet) as stopped:
                 take_steps(run, state, batches, log, stopped, quiet)
                 progress.is_finished = has_ended(run.settings, progress)
-                if group.is_first:
+                if group.rank == 0:
                     write_checkpoint(run, state)
                     write_model(run, state, LAST)
         if not progress.is_finished:
@@ -105,7 +105,7 @@ def pretrain(
             run.notify(
                 f"Stopped after step {progress.step:,}; resume with --resume. '{out}' has {models}"
             )
-        elif group.is_first:
+        elif group.rank == 0:
             run.notify(f"Finished {progress.step:,} steps; evaluating on the dev text …")
             write_results(run, state, log)
     return progress
@@ -140,7 +140,7 @@ def take_steps(
         run.notify(f"{title}: {describe(result)}")
         return result
 
-    if progress.step == 0 and run.config.paths.weights is not None and group.is_first:
+    if progress.step == 0 and run.config.paths.weights is not None and group.rank == 0:
         evaluate("before")
     losses: list[torch.Tensor] = []  # on the device until they are logged
     last_checkpoint = time.monotonic()
@@ -155,13 +155,13 @@ def take_steps(
             if progress.step % settings.log_every == 0 or is_last:
                 loss = group.sum(float(torch.stack(losses).mean()))
                 losses.clear()
-                if group.is_first:
+                if group.rank == 0:
                     check_finite(run, state, loss)
                 log.write(**counters(), loss=loss, lr=rate)
                 speed = progress.words / progress.seconds
                 bar.set_postfix_str(f"loss {loss:.3f}, {speed:,.0f} words/s", refresh=False)
             bar.update()
-            if not group.is_first:
+            if group.rank > 0:
                 continue  # to the next step, in which all wait for the first
             is_evaluation = progress.step % settings.eval_every == 0 or is_last
             if is_evaluation:
