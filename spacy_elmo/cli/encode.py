@@ -54,10 +54,9 @@ def encode_cli(
 
             require_gpu(gpu_id)
         summary = encode(
-            corpus, out,
-            weights=weights, pipeline=pipeline, layers=layers, level=level,
-            dtype=dtype, lang=lang, tokenized=tokenized,
-            column=column, keep=keep or (), n_process=n_process, resume=resume, force=force, ray=ray, quiet=quiet,
+            corpus, out, weights=weights, pipeline=pipeline, layers=layers, level=level,
+            dtype=dtype, lang=lang, tokenized=tokenized, column=column, keep=keep or (),
+            n_process=n_process, resume=resume, force=force, ray=ray, quiet=quiet,
         )  # fmt: skip
     text = f"{summary.n_vectors:,} vectors in {summary.n_rows:,} rows"
     data = {"output": str(out), "rows": summary.n_rows, "vectors": summary.n_vectors}

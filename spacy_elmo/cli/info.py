@@ -39,31 +39,24 @@ def describe(setting: str) -> dict[str, dict[str, Any]]:
     from ..bilm.kernel.library import load_kernel
     from ..weights.find import find_weights
 
-    weights = find_weights(setting)
+    weights, kernel = find_weights(setting), load_kernel()
     model = weights.load()
-    config = model.config
+    config, card = model.config, weights.card()
     # Buffers count too, such as a fixed table of static vectors.
     tensors = {name: part.state_dict().values() for name, part in model.named_children()}
     parts = {n: sum(t.numel() for t in x if t.is_floating_point()) for n, x in tensors.items()}
     state = config.initial_state
     if state == "warm":
         state += ", stored" if model.warm_h is not None else ", from the package's own passage"
-    card = weights.card()
+    vectors = {"width": config.width, "layers": config.depth, "initial_state": state}
+    architecture = config.to_dict()
+    del architecture["initial_state"]
+    n_bytes = sum(file.stat().st_size for file in weights.files())
     return {
-        "weights": {
-            "path": weights.where,
-            "bytes": sum(file.stat().st_size for file in weights.files()),
-        },
+        "weights": {"path": weights.where, "bytes": n_bytes},
         "parameters": {**parts, "total": sum(parts.values())},
-        "vectors": {
-            "width": config.width,
-            "layers": config.depth,
-            "initial_state": state,
-            "kernel": None if (kernel := load_kernel()) is None else kernel.name,
-        },
-        "architecture": {
-            name: value for name, value in config.to_dict().items() if name != "initial_state"
-        },
+        "vectors": {**vectors, "kernel": kernel and kernel.name},
+        "architecture": architecture,
         "language model": {"words": len(weights.words()) if weights.has_head() else None},
         "card": {**card.meta, "documents": sorted(card.documents)},
     }

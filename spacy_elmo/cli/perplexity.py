@@ -55,17 +55,11 @@ def perplexity_cli(
             model, head = model.to(device), head.to(device)
             result = evaluate(model, head, block, on_batch=progress.update)
     data = {
-        "weights": source.where,
-        "text": str(text),
-        "forward": result.forward,
-        "backward": result.backward,
-        "mean": result.mean,
-        "sentences": len(block.lengths),
-        "words": result.n_words,
-        "unknown": result.n_unknown,
-        "unknown_rate": result.unknown_rate,
-        "vocabulary": len(words),
-    }
+        "weights": source.where, "text": str(text), "forward": result.forward,
+        "backward": result.backward, "mean": result.mean, "sentences": len(block.lengths),
+        "words": result.n_words, "unknown": result.n_unknown,
+        "unknown_rate": result.unknown_rate, "vocabulary": len(words),
+    }  # fmt: skip
     if as_json:
         options.print_json(data)
         return

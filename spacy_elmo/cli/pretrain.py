@@ -47,13 +47,9 @@ def pretrain_cli(
                 overrides["paths.weights"] = start
             if minutes is not None:
                 overrides["training.minutes"] = minutes
-            progress = pretrain(
-                read_config(config_path, overrides),
-                out,
-                device="cpu" if gpu_id < 0 else f"cuda:{gpu_id}",
-                resume=resume,
-                quiet=quiet,
-            )
+            device = "cpu" if gpu_id < 0 else f"cuda:{gpu_id}"
+            config = read_config(config_path, overrides)
+            progress = pretrain(config, out, device=device, resume=resume, quiet=quiet)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if not progress.is_finished:  # Ctrl-C has stopped it

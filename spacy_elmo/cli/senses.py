@@ -46,8 +46,7 @@ def senses_cli(
         check_output(output)
         senses = find_senses(
             word, corpus, weights=weights, lang=lang, tokenized=tokenized, column=column,
-            most_contexts=most_contexts, n_senses=n_senses,
-            quiet=quiet,
+            most_contexts=most_contexts, n_senses=n_senses, quiet=quiet,
         )  # fmt: skip
         if output is not None:
             draw_senses(senses, output=output)
