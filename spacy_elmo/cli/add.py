@@ -36,8 +36,7 @@ def add_cli(
 
     is_stdout, notes = str(out) == "-", list[str]()
     with options.report_errors("Cannot add ELMo", as_json=is_stdout):
-        if not is_stdout:
-            options.check_new(out, force)
+        options.check_new(out, force)
         loaded = options.read_config(ctx, config, code)
         made = add_elmo(loaded, weights=weights, frozen=frozen, light=light, note=notes.append)
         if not is_stdout:

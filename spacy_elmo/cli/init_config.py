@@ -68,11 +68,9 @@ def init_config_cli(
     """
     with options.report_errors("Cannot write the config"):
         check_choice("The size", size, MODELS)
-        is_stdout = str(out) == "-"
-        if not is_stdout:
-            options.check_new(out, force)
+        options.check_new(out, force)
         text = make_config(size, lang, gpu)
-        if is_stdout:
+        if str(out) == "-":
             print(text, end="")
             return
         options.write_new(out, text)
@@ -96,12 +94,8 @@ def make_config(size: str, lang: str, gpu: bool) -> str:
     config = BiLMConfig.from_dict(shape)
     with torch.device("meta"):
         parameters = sum(p.numel() for p in BiLM(config).parameters())
-    return TEMPLATE.read_text(encoding="utf-8").format(
-        size=size,
-        lang=lang,
-        parameters=parameters / 1e6,
-        width=config.width,
-        gpu_id=" --gpu-id 0" if gpu else "",
-        model="\n".join(f"{name} = {json.dumps(value)}" for name, value in shape.items()),
-        **(SETTINGS[size] | (GPU if gpu else CPU)),
-    )
+    values = SETTINGS[size] | (GPU if gpu else CPU)
+    values |= {"size": size, "lang": lang, "parameters": parameters / 1e6, "width": config.width}
+    values["model"] = "\n".join(f"{name} = {json.dumps(value)}" for name, value in shape.items())
+    values["gpu_id"] = " --gpu-id 0" if gpu else ""
+    return TEMPLATE.read_text(encoding="utf-8").format(**values)

@@ -80,8 +80,9 @@ def count_words(sentences: Iterable[list[str]], quiet: bool = False) -> Iterator
 
 
 def check_new(out: Path, force: bool) -> None:
-    """Raise a ValueError if a file exists, unless it may be replaced; call this before the work."""
-    if out.exists() and not force:
+    """Raise a ValueError if a file exists, unless it may be replaced; call this before the work.
+    ``-`` is the standard output."""
+    if str(out) != "-" and out.exists() and not force:
         raise ValueError(f"'{out}' already exists. Use --force to overwrite it.")
 
 

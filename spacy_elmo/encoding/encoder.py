@@ -91,13 +91,11 @@ class Encoder(Settings):
             nlp = spacy.load(self.pipeline)
             if nlp.path is not None:
                 warn_of_path(self.pipeline, nlp.path)
-        names = list(nlp.pipe_names)
+        names = ", ".join(nlp.pipe_names)
         while nlp.pipeline and not isinstance(nlp.pipeline[-1][1], Elmo):
             nlp.remove_pipe(nlp.pipe_names[-1])
         if not nlp.pipeline:
-            raise ValueError(
-                f"The pipeline '{self.pipeline}' has no elmo component. It has: {', '.join(names)}."
-            )
+            raise ValueError(f"'{self.pipeline}' has no elmo component. It has: {names}.")
         component: Any = nlp.pipeline[-1][1]
         if self.layers != "mix":
             component.store = ["layers"]
@@ -220,9 +218,7 @@ class Encoder(Settings):
             with np.errstate(over="ignore"):
                 array = array.astype(self.dtype, copy=False)
             if self.dtype == "float16" and not np.isfinite(array).all():
-                raise ValueError(
-                    f"Some vectors are too large for dtype = {self.dtype!r}: use float32."
-                )
+                raise ValueError(f"Vectors are too large for dtype = {self.dtype!r}: use float32.")
             texts.append(parts)
             vectors.append(array)
         found = range(len(texts)) if ids is None else ids

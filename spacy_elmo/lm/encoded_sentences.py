@@ -71,9 +71,6 @@ class EncodedSentences(IndexedSentences):
         """The batch of the sentences with these indices ``(B,)``."""
         tokens, lengths = self.select(sentences)
         types, tokens = np.unique(tokens, return_inverse=True)
-        return SentenceBatch(
-            id_tensor(self.ids[types], self.sizes[types]),
-            torch.from_numpy(tokens.astype(np.int64)),
-            torch.from_numpy(self.targets[types][tokens]),
-            lengths,
-        )
+        ids = id_tensor(self.ids[types], self.sizes[types])
+        targets = torch.from_numpy(self.targets[types][tokens])
+        return SentenceBatch(ids, torch.from_numpy(tokens.astype(np.int64)), targets, lengths)

@@ -71,12 +71,9 @@ class Vocabulary:
                 f"The word {broken!r} of the training text is empty or contains a line break, "
                 f"but a vocabulary has one word per line. Its reader must split such words."
             )
-        frequent = sorted(
-            (-count, word)
-            for word, count in counts.items()
-            if count >= min_count and word not in SPECIALS
-        )
-        return cls([*SPECIALS, *(word for _, word in frequent[: max_size - len(SPECIALS)])])
+        known = {word: n for word, n in counts.items() if n >= min_count and word not in SPECIALS}
+        frequent = sorted(known, key=lambda word: (-known[word], word))
+        return cls([*SPECIALS, *frequent[: max_size - len(SPECIALS)]])
 
     @classmethod
     def read(cls, path: Path) -> Vocabulary:

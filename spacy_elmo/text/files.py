@@ -232,6 +232,5 @@ def _check_columns(columns: Sequence[str], known: list[str], place: str = "") ->
             found, names = f"{n} columns" if n else "no column", ", ".join(known) or "none"
             names = names if len(names) <= 200 else f"{names[:200]}…"
             option = "--column" if column == columns[0] else "--keep"
-            raise ValueError(
-                f"{place}{found} {column!r}; there are: {names}. Name one of these ({option})."
-            )
+            text = f"{place}{found} {column!r}; there are: {names}. Name one of these ({option})."
+            raise ValueError(text)

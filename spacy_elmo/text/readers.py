@@ -120,15 +120,12 @@ def blank(lang: str, tokenizer: str | None = None) -> Language:
         ) from error
 
 
-def blank_pipeline(
-    weights: Weights, lang: str | None = None, default: str | None = None
-) -> Language:
+def blank_pipeline(weights: Weights, lang: str | None = None) -> Language:
     """A blank pipeline with the language and the tokenizer that a biLM was trained with.
 
     Args:
         weights: the weights, whose card may name both.
         lang: the code of another language, whose default tokenizer is used.
-        default: the language if neither the card nor ``lang`` names one.
 
     Raises:
         ValueError: the language is not known, spaCy does not support it, or its tokenizer needs
@@ -137,7 +134,6 @@ def blank_pipeline(
     meta = weights.card().meta
     if "lang" in meta and lang in (None, meta["lang"]):
         return blank(meta["lang"], meta.get("tokenizer"))
-    lang = lang or default
     if lang is None:
         raise ValueError(
             f"The card of the weights '{weights.where}' does not name their language, which "
@@ -199,7 +195,10 @@ def tokenize_files(
     """
     for is_docs, files in groupby(texts, lambda text: format_of(text) == ".spacy"):
         if is_docs:
-            yield from chain.from_iterable(_stored_sentences(nlp, file) for file in files)
+            known: Any = nlp.vocab  # without its getters, no word is punctuation or white space
+            for file in files:  # whose words do not stay in a vocab
+                for doc in docs_in(file, Vocab(lex_attr_getters=known.lex_attr_getters)):
+                    yield from sentences_of(doc)
             continue
         paragraphs = chain.from_iterable(paragraphs_in(file, column) for file in files)
         if n_process == 1:
@@ -217,13 +216,6 @@ def _split_chunk(lang: str, tokenizer: str, paragraphs: list[str]) -> list[list[
 
 
 _worker_pipeline = lru_cache(maxsize=1)(blank)
-
-
-def _stored_sentences(nlp: Language, path: Path) -> Iterator[list[str]]:
-    """Yield the sentences in a ``.spacy`` file. Its words do not stay in a vocab."""
-    known: Any = nlp.vocab  # without its getters, no word is punctuation or white space
-    for doc in docs_in(path, Vocab(lex_attr_getters=known.lex_attr_getters)):
-        yield from sentences_of(doc)
 
 
 class StoredDoc(NamedTuple):

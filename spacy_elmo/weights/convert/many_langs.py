@@ -73,16 +73,11 @@ def read_config(path: Path) -> BiLMConfig:
                 f"only an encoder 'elmo' with a token_embedder 'cnn' can be converted, as in all "
                 f"published models; found {data}"
             )
-        return BiLMConfig(
-            token_encoder="char_word_cnn",
-            n_characters=n_characters,
-            n_words=n_words,
-            vector_dim=embedder["word_dim"],
-            cell_clip=encoder["cell_clip"] or None,
-            proj_clip=encoder["proj_clip"] or None,
-            **{name: encoder[name] for name in ("projection_dim", "dim", "n_layers")},
-            **{name: embedder[name] for name in CHAR_CNN},
-        )
+        sizes = {name: encoder[name] for name in ("projection_dim", "dim", "n_layers")}
+        sizes |= {name: encoder[name] or None for name in ("cell_clip", "proj_clip")}
+        sizes |= {name: embedder[name] for name in CHAR_CNN} | {"vector_dim": embedder["word_dim"]}
+        sizes |= {"n_characters": n_characters, "n_words": n_words}
+        return BiLMConfig(token_encoder="char_word_cnn", **sizes)
 
 
 def read_tensors(file: Path) -> dict[str, torch.Tensor]:
