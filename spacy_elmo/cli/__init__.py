@@ -28,12 +28,8 @@ from .tokenize import tokenize_cli
 OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
-app = typer.Typer(
-    name="elmo",
-    cls=Commands,
-    help="Commands for ELMo, contextual vectors from a bidirectional language model.",
-    no_args_is_help=True,
-)
+HELP = "Commands for ELMo, contextual vectors from a bidirectional language model."
+app = typer.Typer(name="elmo", cls=Commands, help=HELP, no_args_is_help=True)
 app.command("demo")(demo_cli)
 app.command("add", context_settings=OVERRIDES)(add_cli)
 app.command("compare", context_settings=OVERRIDES)(compare_cli)

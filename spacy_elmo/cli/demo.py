@@ -161,15 +161,13 @@ def show_groups(nlp: Language, text: str) -> bool:
         for token in doc:
             if token.is_alpha and not token.is_stop and len(token) > 1:
                 contexts[token.lower_].append(make_context(doc, words, token.i))
-    repeated = sorted(
-        (word for word in contexts if len(contexts[word]) > 1), key=lambda w: -len(contexts[w])
-    )
+    repeated = [(word, found) for word, found in contexts.items() if len(found) > 1]
     if not repeated:
         return False
     title("Words that occur more than once", "In groups of similar contexts, after their keywords.")
-    for word in repeated[:REPEATED]:
-        echo(f"\n  {style(word, bold=True)}, {len(contexts[word])} times")
-        senses, _ = group_contexts(contexts[word][:CONTEXTS], nlp)
+    for word, found in sorted(repeated, key=lambda pair: -len(pair[1]))[:REPEATED]:
+        echo(f"\n  {style(word, bold=True)}, {len(found)} times")
+        senses, _ = group_contexts(found[:CONTEXTS], nlp)
         for sense in senses:
             echo(f"  ── {', '.join(sense.keywords)}")
             for context in sense.contexts:

@@ -233,7 +233,6 @@ class LanguageModel:
         row[: len(SPECIALS)] = -torch.inf
         return self._guesses(row, n)
 
-    @threads_for(0)
     def _guesses(self, row: torch.Tensor, n: int) -> Guesses:
         """The n likeliest words, from log-probabilities ``(V,)``."""
         top = row.exp().topk(min(n, len(row)))

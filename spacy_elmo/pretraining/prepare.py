@@ -202,7 +202,6 @@ def resumed_config(
         )
     # The run needs no weights to start from, but its config still names them.
     paths = replace(config.paths, weights=before.paths.weights)
-    config = replace(config, paths=paths, model=config.model or before.model)
     minutes, given = before.training.minutes, config.training
     if given.minutes not in (0, minutes):
         raise ValueError(
@@ -215,7 +214,8 @@ def resumed_config(
             f"Settings that were fitted to the minutes stay: {', '.join(ignored)}. To change them, "
             f"leave out --minutes, and give '{out / CONFIG}' as the config"
         )
-    config = replace(config, training=replace(given, minutes=minutes, **fitted))
+    training = replace(given, minutes=minutes, **fitted)
+    config = replace(config, paths=paths, model=config.model or before.model, training=training)
     was, now = dict_to_dot(before.to_dict()), dict_to_dot(config.to_dict())
     names = [name for name in {**was, **now} if was.get(name) != now.get(name)]
     changed = [f"{name}: {was.get(name)!r} → {now.get(name)!r}" for name in names]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from heapq import heappop, heappush
-from itertools import chain, compress, groupby
+from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
@@ -194,13 +194,10 @@ def find_occurrences(
         bar: counts the rows.
     """
     for chunk in corpus.chunks(CHUNK_TOKENS):
-        is_in = [word in text_of(row).lower() for row in chunk.rows]
-        docs = make_docs(nlp, list(compress(chunk.rows, is_in)))
-        for row, doc in zip(compress(chunk.ids, is_in), docs, strict=True):
-            for sentence in split_sentences(doc):
-                for token in sentence:
-                    if token.lower_ == word:
-                        yield Occurrence(sentence, token.i, row)
+        for number, row in zip(chunk.ids, chunk.rows, strict=True):
+            for doc in make_docs(nlp, [row] if word in text_of(row).lower() else []):
+                tokens = chain.from_iterable(split_sentences(doc))
+                yield from (Occurrence(t.doc, t.i, number) for t in tokens if t.lower_ == word)
         bar.update(len(chunk.ids))
 
 

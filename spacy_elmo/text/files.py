@@ -26,9 +26,7 @@ FORMATS = (
     "(.parquet) or Docs (.spacy)"
 )
 TEXTS = (".txt", ".jsonl", ".csv", ".tsv")
-SUFFIXES = (
-    *(text + packer for text in TEXTS for packer in ("", *PACKERS)), ".parquet", ".spacy",
-)  # fmt: skip
+SUFFIXES = (*(text + end for text in TEXTS for end in ("", *PACKERS)), ".parquet", ".spacy")
 UNSUPPORTED = (".json", ".ndjson", ".jsonlines", ".conllu", ".conll", ".xlsx")
 Paths = str | Path | Sequence[str | Path]
 LINE_END = re.compile("\r\n|\r|\n")

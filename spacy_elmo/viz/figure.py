@@ -30,22 +30,17 @@ FONTS = (
     "Hiragino Sans", "Malgun Gothic", "Microsoft YaHei", "Noto Sans",
 )  # fmt: skip
 STYLE = {
-    "figure.constrained_layout.use": True,
-    "figure.constrained_layout.h_pad": 0.12,
-    "figure.titlesize": 14,
-    "figure.titleweight": "bold",
-    "font.size": 12,
-    "axes.titlesize": 12,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
+    "figure.constrained_layout.use": True, "figure.constrained_layout.h_pad": 0.12,
+    "figure.titlesize": 14, "figure.titleweight": "bold", "font.size": 12,
+    "axes.titlesize": 12, "axes.titlelocation": "left",
+    "axes.spines.top": False, "axes.spines.right": False,
     "axes.prop_cycle": f"cycler(color={COLOURS}, marker={list(MARKERS)})",
     "grid.color": "#e4e4e4",
     "savefig.dpi": 200,
     "svg.fonttype": "none",  # text as text, in the fonts of the reader
     "svg.hashsalt": "spacy-elmo",  # the same file each time
     "text.parse_math": False,  # $ is a dollar
-}
+}  # fmt: skip
 SIZE = re.compile(r'width="[\d.]+pt" height="[\d.]+pt" ')
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
