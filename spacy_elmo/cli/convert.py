@@ -10,7 +10,6 @@ from wasabi import msg
 
 from ..util.settings import check_choice
 from . import options
-from .output_directory import output_directory
 
 if TYPE_CHECKING:
     from ..weights.convert.source import Source
@@ -50,7 +49,7 @@ def convert_cli(
         check_choice("--to", to, ("native", "published"))
         if to == "published" and (half or warm_text is not None):
             raise ValueError("The published layout has no --half and no --warm-text: drop them.")
-        path = output_directory(out, force, _own_names(out))
+        path = options.output_directory(out, force, _own_names(out))
         source = read_source(sources, vocab)
         if no_head:
             source.words, source.head = None, {}

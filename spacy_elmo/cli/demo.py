@@ -123,8 +123,7 @@ def accuracy(senses: Sequence[str], similarity: np.ndarray) -> np.ndarray:
     """
     others = np.where(np.eye(len(senses)), -np.inf, similarity)
     nearest = others >= others.max(axis=1, keepdims=True) - TIE
-    same = np.equal.outer(senses, senses)
-    return (nearest & same).sum(axis=1) / nearest.sum(axis=1)
+    return (nearest & np.equal.outer(senses, senses)).sum(axis=1) / nearest.sum(axis=1)
 
 
 def show_nearest(senses: Sequence[str], tokens: Sequence[Token], cosines: np.ndarray) -> None:

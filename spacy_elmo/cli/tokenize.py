@@ -33,7 +33,6 @@ def tokenize_cli(
     from ..text.readers import blank, tokenize_files
     from ..text.shards import write_meta, write_shards
     from ..util.files import atomic_directory
-    from .output_directory import output_directory
 
     with options.report_errors("Cannot tokenize", as_json=as_json):
         *texts, out = paths
@@ -41,7 +40,7 @@ def tokenize_cli(
             raise ValueError("Give at least one text, then the directory to write to.")
         files = find_files(texts)
         known = {META, *(shard.name for shard in out.glob("shard-*.txt.gz"))}
-        path = output_directory(out, force, known)
+        path = options.output_directory(out, force, known)
         sentences = tokenize_files(blank(lang, tokenizer), files, n_process, column)
         with atomic_directory(path) as directory:
             counted = options.count_words(sentences, quiet)

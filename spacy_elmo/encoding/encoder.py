@@ -23,8 +23,7 @@ from ..text.segments import sentence_bounds
 from ..util.settings import Settings, one_of
 from ..util.threads import threads_for
 from ..weights.find import find_weights, refuse_lists, to_config, warn_of_path
-from .encoded_rows import EncodedRows
-from .rows import check_rows, make_docs
+from .rows import EncodedRows, check_rows, make_docs
 
 LOADING = RLock()  # so that threads load an encoder once
 

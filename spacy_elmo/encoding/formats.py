@@ -16,7 +16,7 @@ import numpy as np
 
 from ..util.files import atomic_file, naming_errors
 from ..util.optional_imports import require_extra
-from .encoded_rows import EncodedRows
+from .rows import EncodedRows
 
 PARQUET = ".parquet"  # a directory of parts
 TEXTS = {"tokens": "tokens", "sentences": "sentences", "documents": "text"}  # columns by level

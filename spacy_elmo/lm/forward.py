@@ -52,8 +52,7 @@ def hidden_states(model: BiLM, batch: SentenceBatch) -> HiddenStates:
     before = to_device(np.flatnonzero(predicts), model.device)  # each token but the last
     after = before + 1  # each token but the first
     targets = batch.targets
-    hidden = forward[before], targets[after], backward[after], targets[before]
-    return HiddenStates(*hidden, layers)
+    return HiddenStates(forward[before], targets[after], backward[after], targets[before], layers)
 
 
 def losses(head: SoftmaxHead, states: HiddenStates) -> tuple[torch.Tensor, torch.Tensor]:

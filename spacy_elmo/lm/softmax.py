@@ -93,8 +93,7 @@ class _CrossEntropy(torch.autograd.Function):
         hits: torch.Tensor,  # (M,) each target's row in `weight`, which is left out; -1: none
     ) -> torch.Tensor:
         product_type = rounding(hidden.device)[0] or hidden.dtype
-        at_once = LOGITS_AT_ONCE * (16 if hidden.is_cuda else 1)
-        rows = max(1, at_once // len(weight))
+        rows = max(1, LOGITS_AT_ONCE * (16 if hidden.is_cuda else 1) // len(weight))
         # 0 is added where no row is the target: to leave it out, the CPU would wait for the GPU.
         added = torch.where(hits < 0, 0.0, NEVER).to(bias.dtype).unsqueeze(1)
         with torch.autocast(hidden.device.type, enabled=False):

@@ -125,8 +125,7 @@ class State:
         for number, moments in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{number}.{key}": value for key, value in moments.items()}
         facts = {"progress": asdict(self.progress), "config": config.to_dict()}
-        metadata = {key: json.dumps(value) for key, value in facts.items()}
-        write_tensors(tensors, path, metadata)
+        write_tensors(tensors, path, {key: json.dumps(value) for key, value in facts.items()})
 
     def load(self, path: Path) -> None:
         """Load the tensors of a checkpoint; `read_checkpoint` reads its progress.

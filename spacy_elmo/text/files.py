@@ -95,8 +95,7 @@ def find_files(paths: Paths) -> list[Path]:
 
 def format_of(file: Path) -> str:
     """The suffix that tells a file's format, without that of its compression, in lower case."""
-    is_packed = file.suffix.lower() in PACKERS
-    return (file.with_suffix("") if is_packed else file).suffix.lower()
+    return (file.with_suffix("") if file.suffix.lower() in PACKERS else file).suffix.lower()
 
 
 def is_shard(file: Path) -> bool:

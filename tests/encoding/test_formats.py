@@ -16,8 +16,8 @@ import pytest
 import spacy_elmo
 from spacy_elmo import Encoder
 from spacy_elmo.encoding import row_files
-from spacy_elmo.encoding.encoded_rows import EncodedRows
 from spacy_elmo.encoding.formats import to_arrow, write_hdf5
+from spacy_elmo.encoding.rows import EncodedRows
 
 from ..pipeline.helpers import N_LAYERS, TEXTS, WIDTH
 
