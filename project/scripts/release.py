@@ -138,9 +138,7 @@ def fit_unknown(
     for step in range(steps):
         optimizer.param_groups[0]["lr"] = 0.02 * (1 - step / steps)
         with torch.no_grad():
-            read = hidden_states(model, next(batches)[0].shares[0])
-            hidden = torch.cat([read.hidden_f, read.hidden_b])
-            targets = torch.cat([read.targets_f, read.targets_b])
+            hidden, targets, _ = hidden_states(model, next(batches)[0].shares[0])
             logits = F.linear(hidden, weight, bias)
             logits[:, UNKNOWN] = -torch.inf
             known = torch.logsumexp(logits, dim=1)

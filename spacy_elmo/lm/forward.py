@@ -18,18 +18,17 @@ MOST_LOGITS = 2**22  # computed at once: 16 MiB, which the allocator reuses
 
 
 class HiddenStates(NamedTuple):
-    """The inputs of the head, and the words to predict from them, in each direction.
+    """The inputs of the head, and the words to predict from them.
 
     Attributes:
-        hidden_f, hidden_b: ``(M, P)``. A sentence has one prediction fewer than tokens.
-        targets_f, targets_b: ``(M,)``, indices in the vocabulary.
+        hidden: ``(2M, P)``, those of the forward language model first. A sentence has one
+            prediction fewer than tokens.
+        targets: ``(2M,)``, indices in the vocabulary.
         layers: ``(L + 1, N, 2P)``, the layers of all tokens.
     """
 
-    hidden_f: torch.Tensor
-    targets_f: torch.Tensor
-    hidden_b: torch.Tensor
-    targets_b: torch.Tensor
+    hidden: torch.Tensor
+    targets: torch.Tensor
     layers: torch.Tensor
 
 
@@ -51,18 +50,15 @@ def hidden_states(model: BiLM, batch: SentenceBatch) -> HiddenStates:
     predicts[ends - 1] = False
     before = to_device(np.flatnonzero(predicts), model.device)  # each token but the last
     after = before + 1  # each token but the first
-    targets = batch.targets
-    return HiddenStates(forward[before], targets[after], backward[after], targets[before], layers)
+    hidden = torch.cat([forward[before], backward[after]])
+    return HiddenStates(hidden, batch.targets[torch.cat([after, before])], layers)
 
 
 def losses(head: SoftmaxHead, states: HiddenStates) -> tuple[torch.Tensor, torch.Tensor]:
     """Cross-entropies in nats of the full softmax, forward and backward ``(M,)``."""
     rows = max(1, MOST_LOGITS // len(head.weight))
-
-    def direction(hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        parts = zip(hidden.split(rows), targets.split(rows), strict=True)
-        return torch.cat([F.cross_entropy(head(h), t, reduction="none") for h, t in parts])
-
-    with threads_for(min(rows, len(states.targets_f)) * head.weight.numel()):
-        forward = direction(states.hidden_f, states.targets_f)
-        return forward, direction(states.hidden_b, states.targets_b)
+    parts = zip(states.hidden.split(rows), states.targets.split(rows), strict=True)
+    with threads_for(min(rows, len(states.targets)) * head.weight.numel()):
+        nats = torch.cat([F.cross_entropy(head(h), t, reduction="none") for h, t in parts])
+    forward, backward = nats.chunk(2)
+    return forward, backward

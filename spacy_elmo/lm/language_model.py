@@ -221,7 +221,8 @@ class LanguageModel:
         """The inputs of the head for each word, forward and backward, ``(n_words, P)``."""
         batch = self._encode([words]).batch(np.zeros(1, dtype=np.int64))
         states = hidden_states(self.model, batch.to(self.model.device))
-        return states.hidden_f[:-1], states.hidden_b[1:]  # without the sentence's end and start
+        forward, backward = states.hidden.chunk(2)
+        return forward[:-1], backward[1:]  # without the sentence's end and start
 
     def _encode(self, sentences: Sequence[Sequence[str]]) -> EncodedSentences:
         return EncodedSentences(sentences, self.vocab, None, self.model.char_cnn.to_ids)

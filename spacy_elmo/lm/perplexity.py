@@ -81,7 +81,7 @@ def evaluate(
             batch = text.batch(sentences).to(model.device)
             states = hidden_states(model, batch)
             nats += [float(direction.sum()) for direction in losses(head, states)]
-            n_unknown = int((states.targets_f == UNKNOWN).sum())
+            n_unknown = int((states.targets[: batch.n_predicted] == UNKNOWN).sum())
             counts += [batch.n_predicted, batch.n_words, n_unknown]
             on_batch(batch.n_words)
     with np.errstate(over="ignore"):

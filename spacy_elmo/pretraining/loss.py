@@ -52,14 +52,13 @@ class BiLMLoss(nn.Module):
             teacher: the teacher's vectors, see `Teacher.targets`.
         """
         states = hidden_states(self.model, batch)
-        hidden = torch.cat([states.hidden_f, states.hidden_b])
+        hidden = states.hidden
         if self.dropout:
             hidden = drop_out(hidden, self.dropout, self.model.generator)
-        targets = torch.cat([states.targets_f, states.targets_b])
         if candidates is None:
-            loss = self.head.loss(hidden, targets)
+            loss = self.head.loss(hidden, states.targets)
         else:
-            loss = self.head.sampled_loss(hidden, targets, candidates)
+            loss = self.head.sampled_loss(hidden, states.targets, candidates)
         if self.student is None or teacher is None:
             return loss
         vectors, tokens = (tensor.to(hidden.device, non_blocking=True) for tensor in teacher)
