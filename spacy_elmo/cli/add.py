@@ -12,6 +12,7 @@ from wasabi import msg
 from . import options
 
 
+@options.app.command("add", context_settings=options.OVERRIDES)
 def add_cli(
     ctx: typer.Context,
     config: Annotated[Path, typer.Argument(help="Config of spaCy, or the directory of a trained pipeline; - for the standard input", metavar="IN", allow_dash=True)],

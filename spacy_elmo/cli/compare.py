@@ -21,6 +21,7 @@ NAME = 40  # characters of a biLM's path in a picture
 VERBS = {"mended": ("mends", "without"), "broken": ("breaks", "with")}
 
 
+@options.app.command("compare", context_settings=options.OVERRIDES)
 def compare_cli(
     ctx: typer.Context,
     config: Annotated[Path, typer.Argument(help="Config of spaCy without ELMo, or the directory of a trained pipeline", metavar="CONFIG")],

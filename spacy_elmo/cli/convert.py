@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 FEW_WORDS = 2000  # statistics of fewer words are rough
 
 
+@options.app.command("convert")
 def convert_cli(
     sources: Annotated[list[str], typer.Argument(help="Directory or zip of a biLM in any format, name of one, or two files (options.json and HDF5)", metavar="IN...")],
     out: Annotated[Path, typer.Argument(help="Directory to write", metavar="OUT")],

@@ -36,6 +36,7 @@ REPEATED, CONTEXTS = 6, 12  # words of the user's text to show; contexts of each
 TIE = 1e-5  # cosines that differ by less count as equal
 
 
+@options.app.command("demo")
 def demo_cli(
     text: Annotated[str | None, typer.Option("--text", "-t", help="Your own text; ___ marks a blank to fill")] = None,
     weights: options.BiLMName = "en_sm",

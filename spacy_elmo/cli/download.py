@@ -11,6 +11,7 @@ from ..weights.catalogue import PUBLISHED, addresses, cache_folder, downloaded
 from . import options
 
 
+@options.app.command("download")
 def download_cli(
     sources: Annotated[list[str] | None, typer.Argument(help="Name of the project's or other published weights; or an address, of a zip of weights, or two, of options.json and of the HDF5 file", metavar="NAME|URL...", show_default=False)] = None,
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name for the weights (default: the given one, or from the address)")] = None,

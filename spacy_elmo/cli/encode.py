@@ -10,6 +10,7 @@ import typer
 from . import options
 
 
+@options.app.command("encode")
 def encode_cli(
     corpus: Annotated[str, typer.Argument(help="File, directory or pattern. Rows are the lines of a .txt file, the texts of a .jsonl, .csv or .tsv file (each also .gz or .xz) or a .parquet file, the Docs of a .spacy file, and the sentences of shards", metavar="CORPUS")],
     out: Annotated[Path, typer.Argument(help="What to write: a directory of Parquet files, .parquet, or a file .npy or .hdf5", metavar="OUT")],

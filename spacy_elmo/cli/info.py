@@ -10,6 +10,7 @@ from wasabi import msg
 from . import options
 
 
+@options.app.command("info")
 def info_cli(
     weights: Annotated[str, typer.Argument(help="Name or directory of a biLM", metavar="WEIGHTS")] = "en_sm",
     as_json: options.Json = False,

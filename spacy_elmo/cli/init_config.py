@@ -53,6 +53,7 @@ GPU = {"batch_words": 8192, "matmul_precision": "high"}
 TEMPLATE = Path(__file__).with_name("pretrain_template.cfg")
 
 
+@options.app.command("init-config")
 def init_config_cli(
     out: Annotated[Path, typer.Argument(help="File to write, or - for the standard output", metavar="OUT", allow_dash=True)] = Path("-"),
     size: Annotated[str, typer.Option("--size", "-s", help=f"Size of the model: {', '.join(MODELS)}")] = "sm",

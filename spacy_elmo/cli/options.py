@@ -15,6 +15,13 @@ from spacy.util import load_config
 from thinc.api import Config
 from wasabi import msg
 
+from .closed_output import Commands
+
+HELP = "Commands for ELMo, contextual vectors from a bidirectional language model."
+app = typer.Typer(name="elmo", cls=Commands, help=HELP, no_args_is_help=True)
+# Allows settings of the config as options, as `spacy train` does.
+OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
+
 # fmt: off
 BiLMName = Annotated[str, typer.Option("--weights", "-w", help="Name or directory of a biLM")]
 WeightsName = Annotated[str, typer.Option("--weights", "-w", help="Name or directory of a biLM with a language-model head")]

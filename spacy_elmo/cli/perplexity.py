@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..weights.native import Weights
 
 
+@options.app.command("perplexity")
 def perplexity_cli(
     text: Annotated[Path, typer.Argument(help="Raw text, a file or directory, in any format of `elmo tokenize`, or its output", metavar="TEXT")],
     weights: options.WeightsName = "en_sm",

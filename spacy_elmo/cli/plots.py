@@ -11,6 +11,7 @@ from wasabi import msg
 from . import options
 
 
+@options.app.command("plot-training")
 def plot_training_cli(
     out: Annotated[list[Path], typer.Argument(help="Directory of a run of `elmo pretrain`, or its log; several are compared", metavar="OUT...")],
     output: options.Picture = Path("training.png"),
@@ -29,6 +30,7 @@ def plot_training_cli(
     options.print_result("Drew the training", {"output": str(output)}, as_json)
 
 
+@options.app.command("plot-mix")
 def plot_mix_cli(
     pipeline: Annotated[str, typer.Argument(help="Name or directory of a spaCy pipeline with an elmo component", metavar="PIPELINE")],
     output: options.Picture = Path("mix.svg"),

@@ -9,6 +9,7 @@ import typer
 from . import options
 
 
+@options.app.command("predict")
 def predict_cli(
     text: Annotated[str, typer.Argument(help="Text with one or more blanks, ___", metavar="TEXT")],
     top: Annotated[int, typer.Option("--top", "-n", min=1, help="Number of words for each blank")] = 10,

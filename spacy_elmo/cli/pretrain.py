@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 from spacy.cli._util import import_code, parse_config_overrides
 
-from .options import Code, GpuId, Json, Quiet, print_result, report_errors
+from .options import OVERRIDES, Code, GpuId, Json, Quiet, app, print_result, report_errors
 
 
+@app.command("pretrain", context_settings=OVERRIDES)
 def pretrain_cli(
     ctx: typer.Context,  # has the overrides of the config
     config_path: Annotated[Path, typer.Argument(help="Path to config file", metavar="CONFIG")],

@@ -11,6 +11,7 @@ from ..senses.clusters import MOST_ITEMS
 from . import options
 
 
+@options.app.command("senses")
 def senses_cli(
     word: Annotated[str, typer.Argument(help="A word that is a single token; upper and lower case are the same", metavar="WORD")],
     corpus: Annotated[str, typer.Option("--in", "-i", help="File, directory or pattern of a corpus: .txt, .jsonl, .csv, .tsv (each also .gz or .xz), .parquet, .spacy, or shards", metavar="CORPUS")],

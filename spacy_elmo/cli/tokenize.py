@@ -10,6 +10,7 @@ import typer
 from . import options
 
 
+@options.app.command("tokenize")
 def tokenize_cli(
     paths: Annotated[list[Path], typer.Argument(help='Texts, directories of them or patterns, then the directory to write. A text is a .txt file with one paragraph per line, a .jsonl, .csv or .tsv file (each also .gz or .xz), a .parquet file, or a .spacy file of Docs', metavar="TEXT... OUT")],
     lang: options.TextLang = "en",
