@@ -165,18 +165,14 @@ class LogUniformSampler:
         n_words: size V of the vocabulary.
         n_candidates: the number of distinct words to draw. It is half of V if V is not larger than
             this, because the last rare words would take thousands of tries.
+        device: where candidates are.
     """
 
-    def __init__(self, n_words: int, n_candidates: int):
+    def __init__(self, n_words: int, n_candidates: int, device: torch.device | str = "cpu"):
         self.n_words = n_words
         self.n_candidates = n_candidates if n_candidates < n_words else n_words // 2
         log_miss = np.log1p(-np.exp(log_uniform(n_words)))  # log(1 − p)
-        self.log_miss = torch.from_numpy(log_miss).float()
-
-    def to(self, device: torch.device) -> LogUniformSampler:
-        """Move to a device, on which candidates are returned."""
-        self.log_miss = self.log_miss.to(device)
-        return self
+        self.log_miss = torch.from_numpy(log_miss).float().to(device)
 
     def sample(self, rng: np.random.Generator) -> Candidates:
         """Draw `n_candidates` distinct words."""

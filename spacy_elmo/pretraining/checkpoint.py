@@ -93,10 +93,9 @@ class State:
         self.head = SoftmaxHead(n_words, shape.projection_dim)
         self.sampler: LogUniformSampler | None = None
         if config.softmax.kind == "sampled":
-            self.sampler = LogUniformSampler(n_words, config.softmax.n_candidates).to(device)
+            self.sampler = LogUniformSampler(n_words, config.softmax.n_candidates, device)
         student = nn.Linear(shape.depth * shape.width, teacher_size) if teacher_size else None
-        teacher = (student, settings.teacher_weight)
-        self.loss = BiLMLoss(self.model, self.head, settings.dropout, *teacher).to(device)
+        self.loss = BiLMLoss(self.model, self.head, settings, student).to(device)
         self.parameters = [*self.loss.parameters()]
         self.optimizer = torch.optim.Adam(self.parameters, betas=(0.9, 0.99), fused=True)
         alone = device.type == "cpu" and self.group.world_size == 1

@@ -13,6 +13,7 @@ from ..bilm.model import BiLM, drop_out
 from ..lm.encoded_sentences import SentenceBatch
 from ..lm.forward import hidden_states
 from ..lm.softmax import Candidates, SoftmaxHead
+from .config import TrainingSettings
 from .teacher import Targets
 
 
@@ -22,24 +23,16 @@ class BiLMLoss(nn.Module):
     Args:
         model: the biLM.
         head: the softmax of the language model.
-        dropout: the dropout rate on the input of the head.
+        settings: the dropout rate on the input of the head, and the weight of the distance to the
+            teacher, ``1 - cos`` for each word.
         student: maps a token's layers, concatenated, to the teacher's vector; None for no teacher.
-        teacher_weight: the weight of the distance to the teacher, ``1 - cos`` for each word.
     """
 
     def __init__(
-        self,
-        model: BiLM,
-        head: SoftmaxHead,
-        dropout: float,
-        student: nn.Linear | None = None,
-        teacher_weight: float = 1.0,
+        self, model: BiLM, head: SoftmaxHead, settings: TrainingSettings, student: nn.Linear | None
     ):
         super().__init__()
-        self.model = model
-        self.head = head
-        self.dropout = dropout
-        self.student, self.teacher_weight = student, teacher_weight
+        self.model, self.head, self.student, self.settings = model, head, student, settings
 
     def forward(
         self, batch: SentenceBatch, candidates: Candidates | None, teacher: Targets | None = None
@@ -53,8 +46,8 @@ class BiLMLoss(nn.Module):
         """
         states = hidden_states(self.model, batch)
         hidden = states.hidden
-        if self.dropout:
-            hidden = drop_out(hidden, self.dropout, self.model.generator)
+        if self.settings.dropout:
+            hidden = drop_out(hidden, self.settings.dropout, self.model.generator)
         if candidates is None:
             loss = self.head.loss(hidden, states.targets)
         else:
@@ -64,7 +57,7 @@ class BiLMLoss(nn.Module):
         vectors, tokens = (tensor.to(hidden.device, non_blocking=True) for tensor in teacher)
         x = self.student(states.layers[:, tokens].transpose(0, 1).flatten(1))
         distance = (1 - F.cosine_similarity(x, vectors)).sum() / batch.n_predicted
-        return loss + self.teacher_weight * distance
+        return loss + self.settings.teacher_weight * distance
 
     def replica(self) -> BiLMLoss:
         """A copy for another thread, with the same parameters in memory, but gradients and random

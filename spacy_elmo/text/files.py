@@ -215,11 +215,9 @@ def _parquet_rows(path: Path, columns: Sequence[str]) -> Rows:
 
 # The function that reads a format, and what it counts.
 TABLES: dict[str, tuple[Callable[[Path, Sequence[str]], Rows], str]] = {
-    ".jsonl": (_json_rows, "Line"),
-    ".csv": (_csv_rows, "Line"),
-    ".tsv": (partial(_csv_rows, delimiter="\t"), "Line"),
-    ".parquet": (_parquet_rows, "Row"),
-}
+    ".jsonl": (_json_rows, "Line"), ".csv": (_csv_rows, "Line"),
+    ".tsv": (partial(_csv_rows, delimiter="\t"), "Line"), ".parquet": (_parquet_rows, "Row"),
+}  # fmt: skip
 
 
 def _check_columns(columns: Sequence[str], known: list[str], place: str = "") -> None:

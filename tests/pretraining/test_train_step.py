@@ -73,7 +73,8 @@ def test_dropout_before_the_head() -> None:
     model, head = make_model(len(VOCAB))
     batch, losses = BLOCK.batch(ALL), {}
     for rate in (0.0, 0.5):
-        loss = BiLMLoss(model.eval(), head, rate)
+        settings = make_config(changes={"training.dropout": rate}).training
+        loss = BiLMLoss(model.eval(), head, settings, None)
         model.generator = torch.Generator().manual_seed(0)
         losses[rate] = [float(loss(batch, None)) for _ in range(2)]
     assert losses[0.0][0] == losses[0.0][1]

@@ -28,11 +28,9 @@ CHARACTERS, WORDS = "char.dic", "word.dic"
 EMBEDDINGS = {"char_emb_layer.embedding": "embedding", "word_emb_layer.embedding": "word_embedding"}
 CHAR_CNN = ("filters", "char_dim", "activation", "n_highway", "max_characters_per_token")
 LSTM = {
-    "weight_ih": "input_linearity.weight",
-    "weight_hh": "state_linearity.weight",
-    "bias": "state_linearity.bias",
-    "weight_hr": "state_projection.weight",
-}
+    "weight_ih": "input_linearity.weight", "weight_hh": "state_linearity.weight",
+    "bias": "state_linearity.bias", "weight_hr": "state_projection.weight",
+}  # fmt: skip
 SPACE = "\u3000"  # the entry in a line with only an id, where it was stripped
 # The sizes of all published models, whose config.json names a file in the original package.
 SIZES = Path(__file__).with_name("cnn_50_100_512_4096_sample.json")
