@@ -138,9 +138,7 @@ def make_batch(
     Neighbours, which are of similar length, go to different shares.
     """
     parts = [sentences[i::n] for i, n in shares]
-    targets: list[Targets | None] = [None] * len(parts)
-    if teacher is not None:
-        targets = [teacher.targets(buffer.words(part)) for part in parts]
+    targets = [teacher.targets(buffer.words(part)) if teacher else None for part in parts]
     n_tokens, n_sentences = int(buffer.lengths[sentences].sum()), len(sentences)
     sizes = n_tokens - 2 * n_sentences, n_tokens - n_sentences
     return TrainingBatch([buffer.batch(part) for part in parts], targets, *sizes)

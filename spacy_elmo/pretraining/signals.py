@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from threading import current_thread, main_thread
 from types import FrameType
-from typing import Any
 
 
 @contextmanager
@@ -23,22 +22,15 @@ def stop_on_signals(quiet: bool = False) -> Iterator[Callable[[], bool]]:
         A function that tells if the first has come.
     """
     received: list[int] = []
-    previous: dict[int, Any] = {}
+    with ExitStack() as handlers:  # which it puts back
 
-    def restore() -> None:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        def note(number: int, frame: FrameType | None) -> None:
+            received.append(number)
+            handlers.close()
+            if not quiet:  # without Python's buffers, which may be in use at this moment
+                os.write(2, b"\nStopping after the current step; interrupt again to stop at once\n")
 
-    def note(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-        restore()
-        if not quiet:  # without Python's buffers, which may be in use at this moment
-            os.write(2, b"\nStopping after the current step; interrupt again to stop at once\n")
-
-    if current_thread() is main_thread():  # no other thread may set handlers
-        for number in (signal.SIGINT, signal.SIGTERM):
-            previous[number] = signal.signal(number, note)
-    try:
+        if current_thread() is main_thread():  # no other thread may set handlers
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handlers.callback(signal.signal, number, signal.signal(number, note))
         yield partial(bool, received)
-    finally:
-        restore()

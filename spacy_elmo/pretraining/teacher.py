@@ -133,9 +133,8 @@ class Teacher:
 
 
 def _float_array(vectors: Any) -> np.ndarray:
-    if isinstance(vectors, torch.Tensor):
-        vectors = vectors.detach().float().cpu().numpy()
-    return np.asarray(vectors, dtype=np.float32)
+    is_tensor = isinstance(vectors, torch.Tensor)
+    return np.asarray(vectors.detach().float().cpu() if is_tensor else vectors, dtype=np.float32)
 
 
 def find_teacher(
