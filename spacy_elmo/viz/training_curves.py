@@ -35,33 +35,29 @@ def draw_training(
     """
     check_output(output)
     paths = [Path(run) for run in ([runs] if isinstance(runs, (str, Path)) else runs)]
-    return draw_curves([(path, read_curves(path)) for path in paths], output)
+    logs = [(path, read_curves(path)) for path in paths]  # an error before matplotlib is imported
+    with in_style():
+        from matplotlib.ticker import EngFormatter, LogFormatter
 
-
-@in_style()
-def draw_curves(runs: Sequence[tuple[Path, Curves]], output: str | Path | None) -> Any:
-    """Draw curves that were read; errors of the logs come before matplotlib is imported."""
-    from matplotlib.ticker import EngFormatter, LogFormatter
-
-    figure, panels = new_figure("Pretraining", 7, nrows=3, sharex=True, height_ratios=[3, 3, 1.5])
-    for run, curves in runs:
-        best = min((value for _, value in curves["mean"]), default=float("nan"))
-        name = f"best {best:,.1f}: {str(run.resolve())[-NAME_CHARACTERS:]}"
-        for panel, curve in zip(panels, curves.values(), strict=True):
-            points = np.reshape(curve, (-1, 2)).T
-            # Without clipping: the first point is on the axis, and would lose one half.
-            panel.plot(*points, label=name, markevery=0.1, clip_on=False, in_layout=False)
-    for panel, title in zip(panels, PANELS.values(), strict=True):
-        panel.set_title(title)
-        panel.grid(True, axis="y")
-    _, perplexity, rate = panels
-    perplexity.set_yscale("log")
-    perplexity.yaxis.set_major_formatter(LogFormatter())
-    perplexity.yaxis.set_minor_formatter(LogFormatter())  # where there is room
-    rate.set(xlabel="words read", xlim=(0, None))
-    rate.xaxis.set_major_formatter(EngFormatter(sep=" "))
-    figure.legend(handles=perplexity.get_lines(), loc="outside lower left", frameon=False)
-    return save_figure(figure, output)
+        figure, panels = new_figure("Pretraining", 7, nrows=3, sharex=True, height_ratios=[6, 6, 3])
+        for run, curves in logs:
+            best = min((value for _, value in curves["mean"]), default=float("nan"))
+            name = f"best {best:,.1f}: {str(run.resolve())[-NAME_CHARACTERS:]}"
+            for panel, curve in zip(panels, curves.values(), strict=True):
+                points = np.reshape(curve, (-1, 2)).T
+                # Without clipping: the first point is on the axis, and would lose one half.
+                panel.plot(*points, label=name, markevery=0.1, clip_on=False, in_layout=False)
+        for panel, title in zip(panels, PANELS.values(), strict=True):
+            panel.set_title(title)
+            panel.grid(True, axis="y")
+        _, perplexity, rate = panels
+        perplexity.set_yscale("log")
+        perplexity.yaxis.set_major_formatter(LogFormatter())
+        perplexity.yaxis.set_minor_formatter(LogFormatter())  # where there is room
+        rate.set(xlabel="words read", xlim=(0, None))
+        rate.xaxis.set_major_formatter(EngFormatter(sep=" "))
+        figure.legend(handles=perplexity.get_lines(), loc="outside lower left", frameon=False)
+        return save_figure(figure, output)
 
 
 def read_curves(run: Path) -> Curves:
