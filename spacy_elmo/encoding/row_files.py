@@ -102,7 +102,7 @@ class RowFiles:
                 yield (text.split() if self.tokenized else text, *others)
             return
         if self.keep:
-            raise ValueError(f"'{file}' has no columns to keep; JSONL, CSV and Parquet have them.")
+            raise ValueError(f"'{file}' has no columns to keep; JSONL, CSV, TSV and Parquet do.")
         if format_of(file) == ".spacy":
             yield from zip(stored_docs_in(file))
             return
