@@ -7,7 +7,7 @@
 #define SOURCE "test"
 #include "../../spacy_elmo/bilm/kernel/kernel.c"
 
-enum { P = 24, D = 44, ROWS = 7, STEPS = 5, WORDS = 9, POSITIONS = 11, CHARACTERS = 13 };
+enum { P = 24, D = 44, ROWS = 7, STEPS = 5, POSITIONS = 11, CHARACTERS = 13 };
 
 static uint32_t seed;
 
@@ -56,18 +56,23 @@ static Product pack(int width, int inputs, int columns, enum kind kind, int is_g
   return (Product){inputs, columns, kind, weights, bias, scales, sums};
 }
 
-static uint64_t lstm(const char *set, enum kind kind, int projects) {
-  const int width = elmo_width(set), outputs = projects ? P : D, n = projects ? P : D;
-  const int32_t sizes[STEPS] = {ROWS, ROWS, 4, 3, 1};
-  Layer layer = {pack(width, n, 4 * D, kind, 1), pack(width, outputs, 4 * D, kind, 1), {0}, D, .9f, .8f};
+static Layer layer_of(int width, enum kind kind, int projects) {
+  const int n = projects ? P : D;
+  Layer layer = {pack(width, n, 4 * D, kind, 1), pack(width, n, 4 * D, kind, 1), {0}, D, .9f, .8f};
   if (projects) layer.hr = pack(width, D, P, kind == INT8 ? HALF : kind, 0), layer.hr.bias = NULL;
-  static float x[22 * D], out[22 * D], h[ROWS * D], c[ROWS * D];
-  for (int i = 0; i < 22 * D; ++i) x[i] = number(2);
-  for (int i = 0; i < ROWS * D; ++i) h[i] = number(1), c[i] = number(1);
-  memset(h, 0, sizeof(float) * outputs); /* zeros: their scale is zero */
-  if (elmo_lstm(set, &layer, STEPS, sizes, x, h, c, out)) return 0;
-  return hash(hash(hash(1, out, sizeof(float) * 22 * outputs), h, sizeof(float) * ROWS * outputs), c,
-              sizeof(float) * ROWS * D);
+  return layer;
+}
+
+static uint64_t lstm(const char *set, enum kind kind, int projects) {
+  const int width = elmo_width(set), n = projects ? P : D;
+  const int32_t sizes[STEPS] = {ROWS, ROWS, 4, 3, 1};
+  Layer layers[2] = {layer_of(width, kind, projects), layer_of(width, kind, projects)};
+  static float x[2 * 22 * D], out[2 * 22 * D], h[2 * ROWS * D], c[2 * ROWS * D];
+  for (int i = 0; i < 2 * 22 * D; ++i) x[i] = number(2);
+  for (int i = 0; i < 2 * ROWS * D; ++i) h[i] = number(1), c[i] = number(1);
+  memset(h, 0, sizeof(float) * n); /* zeros: their scale is zero */
+  if (elmo_lstm(set, layers, STEPS, sizes, x, h, c, out)) return 0;
+  return hash(hash(hash(1, out, sizeof(float) * 2 * 22 * n), h, sizeof(float) * 2 * ROWS * n), c, sizeof c);
 }
 
 static uint64_t training(const char *set) {
@@ -90,10 +95,11 @@ static uint64_t training(const char *set) {
 }
 
 static uint64_t words(const char *set) {
+  enum { WORDS = 100, FEATURES = 24, IN_FRONT = 3, COLUMNS = FEATURES + IN_FRONT, OUT = 37 };
   const int width = elmo_width(set), widths[2] = {1, 3}, numbers[2] = {5, 19};
   const int row = round_up(5, width) + 3 * round_up(19, width);
   static int64_t ids[WORDS * POSITIONS];
-  static float tables[CHARACTERS * 200], bias[24], out[WORDS * 24], carry[WORDS * 24], to[WORDS * 24];
+  static float tables[CHARACTERS * 200], bias[FEATURES], x[WORDS * COLUMNS], out[WORDS * OUT];
   int32_t sizes[WORDS];
   for (int i = 0; i < WORDS * POSITIONS; ++i) ids[i] = (seed = seed * 1664525u + 1013904223u) % CHARACTERS;
   for (int i = 0; i < WORDS; ++i) sizes[i] = 3 + i % 9;
@@ -101,20 +107,18 @@ static uint64_t words(const char *set) {
     for (int place = 0, at = 0; place < 4; ++place)
       for (int f = 0; f < round_up(place ? 19 : 5, width); ++f, ++at)
         tables[c * row + at] = f < (place ? 19 : 5) ? number(1) * 1.001f : 0;
-  for (int i = 0; i < 24; ++i) bias[i] = number(1);
+  for (int i = 0; i < FEATURES; ++i) bias[i] = number(1);
+  for (int i = 0; i < WORDS * COLUMNS; ++i) x[i] = number(1);
+  Product highways[4], projection = pack(width, COLUMNS, OUT, SINGLE, 0);
+  for (int i = 0; i < 4; ++i) highways[i] = pack(width, FEATURES, FEATURES, SINGLE, 0);
   uint64_t found = 1;
-  for (int is_tanh = 0; is_tanh < 2; ++is_tanh) {
-    Filters filters = {2, row, is_tanh, widths, numbers, tables, bias};
-    if (elmo_filters(set, &filters, WORDS, POSITIONS, ids, sizes, out)) return 0;
-    found = hash(found, out, sizeof out);
+  for (int i = 0; i < 4; ++i) { /* with and without highways and a projection */
+    Encoder encoder = {2, row, i == 1, FEATURES, i == 0 ? 0 : 2, widths, numbers, bias, highways, {0}};
+    if (i != 2) encoder.projection = projection;
+    if (elmo_words(set, &encoder, WORDS, POSITIONS, ids, sizes, tables, x, out)) return 0;
+    found = hash(hash(found, x, sizeof x), out, sizeof out);
   }
-  for (int i = 0; i < WORDS * 24; ++i) carry[i] = number(4), to[i] = number(2);
-  elmo_highway(set, WORDS * 24, carry, to, out);
-  found = hash(found, out, sizeof out);
-  Product product = pack(width, 24, 37, SINGLE, 0);
-  static float linear[WORDS * 37];
-  elmo_linear(set, &product, WORDS, out, linear);
-  return hash(found, linear, sizeof linear);
+  return elmo_multiply(set, &projection, WORDS, x, out) ? 0 : hash(found, out, sizeof out);
 }
 
 int main(void) {

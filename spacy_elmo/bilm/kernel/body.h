@@ -177,10 +177,6 @@ TARGET static void NAME(multiply_rows)(const Product *p, int rows, const float *
     }
 }
 
-TARGET static void NAME(linear)(const Product *p, int rows, const float *x, float *out) {
-  NAME(multiply_rows)(p, rows, x, p->inputs, out, p->columns);
-}
-
 /* With a = 1 + e^-i, b = 1 + e^-f and g' = e^-2g, c is (c · a (1 + g') + (1 - g') b) / (a (1 + g') b):
    one division where the sigmoids and the tanh are three. */
 FN vf NAME(cell)(const Layer *l, const float *gates, float *c) {
@@ -269,45 +265,64 @@ TARGET static int NAME(lstm)(const Layer *l, int n_steps, const int32_t *sizes, 
   return 0;
 }
 
-/* The maximum of each filter over the positions of a word, and its activation. */
-TARGET static int NAME(filters)(const Filters *f, int n_words, int n_positions, const int64_t *ids,
-                                const int32_t *sizes, float *out) {
-  const float **row = malloc(sizeof(float *) * (n_positions + 1));
-  if (!row) return 1;
-  for (int word = 0; word < n_words; ++word, ids += n_positions) {
-    for (int p = 0; p < sizes[word]; ++p) row[p] = f->tables + (size_t)ids[p] * f->row;
-    size_t offset = 0, n_done = 0;
-    for (int i = 0; i < f->n_widths; ++i) {
-      const int width = f->widths[i], number = f->numbers[i], step = round_up(number, V);
-      for (int k = 0; k < number; k += V, offset += V) {
-        vf best = all(-INFINITY);
-        for (int p = 0; p + width <= sizes[word]; ++p) {
-          vf sum = load(row[p] + offset);
-          for (int j = 1; j < width; ++j) sum += load(row[p + j] + offset + (size_t)j * step);
-          best = MAX(sum, best);
-        }
-        best += NAME(load_part)(f->bias + n_done + k, number - k);
-        if (f->is_tanh) best = NAME(tanh)(best);
-        else best = MAX(all(0.f), best);
-        NAME(store_part)(out + n_done + k, best, number - k);
+/* The features of a word: the maximum of each filter over its positions, and its activation. */
+TARGET static void NAME(features)(const Encoder *e, int n_positions, const float *const *row, float *out) {
+  const float *bias = e->bias;
+  size_t offset = 0;
+  for (int i = 0; i < e->n_widths; ++i) {
+    const int width = e->widths[i], number = e->numbers[i], step = round_up(number, V);
+    for (int k = 0; k < number; k += V, offset += V) {
+      vf best = all(-INFINITY);
+      for (int p = 0; p + width <= n_positions; ++p) {
+        vf sum = load(row[p] + offset);
+        for (int j = 1; j < width; ++j) sum += load(row[p + j] + offset + (size_t)j * step);
+        best = MAX(sum, best);
       }
-      offset += (size_t)step * (width - 1);
-      n_done += number;
+      best += NAME(load_part)(bias + k, number - k);
+      if (e->is_tanh) best = NAME(tanh)(best);
+      else best = MAX(all(0.f), best);
+      NAME(store_part)(out + k, best, number - k);
     }
-    out += n_done;
+    offset += (size_t)step * (width - 1);
+    bias += number;
+    out += number;
   }
-  free(row);
-  return 0;
 }
 
 /* x = g · relu(transform) + (1 - g) · x, g = sigmoid(carry) */
-TARGET static void NAME(highway)(int64_t n, const float *carry, const float *transform, float *x) {
-  for (int64_t i = 0; i < n; i += V) {
-    const int left = n - i < V ? (int)(n - i) : V;
-    vf g = NAME(sigmoid)(NAME(load_part)(carry + i, left));
-    vf old = NAME(load_part)(x + i, left), new = MAX(all(0.f), NAME(load_part)(transform + i, left));
-    NAME(store_part)(x + i, FMA(g, new - old, old), left);
+TARGET static void NAME(highway)(int n, const float *carry, const float *transform, float *x) {
+  for (int i = 0; i < n; i += V) {
+    vf g = NAME(sigmoid)(NAME(load_part)(carry + i, n - i));
+    vf old = NAME(load_part)(x + i, n - i), new = MAX(all(0.f), NAME(load_part)(transform + i, n - i));
+    NAME(store_part)(x + i, FMA(g, new - old, old), n - i);
   }
+}
+
+/* The vectors of words, of some at a time, whose features the cache holds. */
+TARGET static int NAME(words)(const Encoder *e, int n_words, int n_positions, const int64_t *ids,
+                              const int32_t *sizes, const float *tables, float *x, float *out) {
+  const int n = e->n_features, P = e->projection.columns, stride = P ? e->projection.inputs : n;
+  const size_t pointers = sizeof(float *) * (n_positions + 1), size = e->n_highways ? (size_t)AT_ONCE * n : 0;
+  const float **row = malloc(pointers + 2 * sizeof(float) * size);
+  if (!row) return 1;
+  float *carry = (float *)(row + n_positions + 1), *transform = carry + size;
+  for (int rows; n_words; n_words -= rows, x += (size_t)rows * stride, out += (size_t)rows * P) {
+    rows = n_words < AT_ONCE ? n_words : AT_ONCE;
+    float *features = x + stride - n;
+    for (int q = 0; q < rows; ++q, ids += n_positions, ++sizes) {
+      for (int p = 0; p < *sizes; ++p) row[p] = tables + (size_t)ids[p] * e->row;
+      NAME(features)(e, *sizes, row, features + (size_t)q * stride);
+    }
+    for (int i = 0; i < e->n_highways; ++i) {
+      NAME(multiply_rows)(e->highways + 2 * i, rows, features, stride, carry, n);
+      NAME(multiply_rows)(e->highways + 2 * i + 1, rows, features, stride, transform, n);
+      for (int q = 0; q < rows; ++q)
+        NAME(highway)(n, carry + (size_t)q * n, transform + (size_t)q * n, features + (size_t)q * stride);
+    }
+    if (P) NAME(multiply_rows)(&e->projection, rows, x, stride, out, P);
+  }
+  free(row);
+  return 0;
 }
 #include "training.h"
 #undef SET

@@ -45,11 +45,15 @@ typedef struct { /* one direction of a layer */
   float cell_clip, proj_clip; /* INFINITY: none */
 } Layer;
 
-typedef struct { /* the sums of a filter as a table: what each character adds at each position */
-  int32_t n_widths, row, is_tanh; /* row: floats of a character, all filters at all positions */
-  const int32_t *widths, *numbers;
-  const float *tables, *bias;
-} Filters;
+/* The sums of a filter come from a table: what each character adds at each place in the filter. */
+typedef struct {
+  int32_t n_widths, row, is_tanh; /* row: floats of a character, all filters at all places */
+  int32_t n_features, n_highways;
+  const int32_t *widths, *numbers; /* of the filters */
+  const float *bias;
+  const Product *highways; /* carry and transform of each */
+  Product projection; /* of the features, behind a word's vector if it has one; weights may be NULL */
+} Encoder;
 
 /* Where a step has fewer rows than FEW, the input products of several steps are made ahead. */
 enum { FEW = 24, AT_ONCE = 96 };
@@ -217,11 +221,17 @@ API const char *elmo_source(void) { return SOURCE; }
 
 /* Each returns 0, or 1 where there is no memory. */
 
-API int elmo_lstm(const char *set, const Layer *layer, int n_steps, const int32_t *sizes, const float *x,
+/* Both directions. */
+API int elmo_lstm(const char *set, const Layer *layers, int n_steps, const int32_t *sizes, const float *x,
                   float *h, float *c, float *out) {
-#define LSTM(name) if (!strcmp(set, #name)) return lstm_##name(layer, n_steps, sizes, x, h, c, out);
+  size_t n = 0, P = layers->ih.inputs, H = layers->hh.inputs, n_rows = sizes[0];
+  for (int t = 0; t < n_steps; ++t) n += sizes[t];
+  int (*lstm)(const Layer *, int, const int32_t *, const float *, float *, float *, float *) = NULL;
+#define LSTM(name) if (!strcmp(set, #name)) lstm = lstm_##name;
   SETS(LSTM)
-  return 1;
+  return !lstm || lstm(layers, n_steps, sizes, x, h, c, out)
+      || lstm(layers + 1, n_steps, sizes, x + n * P, h + n_rows * H, c + n_rows * layers->cells,
+              out + n * H);
 }
 
 API int elmo_lstm_forward(const char *set, const Layer *layer, int n_steps, const int32_t *sizes,
@@ -239,21 +249,15 @@ API int elmo_lstm_backward(const char *set, const Layer *layer, int n_steps, con
   return 1;
 }
 
-API int elmo_linear(const char *set, const Product *product, int rows, const float *x, float *out) {
-#define LINEAR(name) if (!strcmp(set, #name)) { linear_##name(product, rows, x, out); return 0; }
-  SETS(LINEAR)
+API int elmo_multiply(const char *set, const Product *product, int rows, const float *x, float *out) {
+#define MULTIPLY(name) if (!strcmp(set, #name)) { multiply_rows_##name(product, rows, x, product->inputs, out, product->columns); return 0; }
+  SETS(MULTIPLY)
   return 1;
 }
 
-API int elmo_filters(const char *set, const Filters *filters, int n_words, int n_positions,
-                     const int64_t *ids, const int32_t *sizes, float *out) {
-#define FILTERS(name) if (!strcmp(set, #name)) return filters_##name(filters, n_words, n_positions, ids, sizes, out);
-  SETS(FILTERS)
-  return 1;
-}
-
-API int elmo_highway(const char *set, int64_t n, const float *carry, const float *transform, float *x) {
-#define HIGHWAY(name) if (!strcmp(set, #name)) { highway_##name(n, carry, transform, x); return 0; }
-  SETS(HIGHWAY)
+API int elmo_words(const char *set, const Encoder *encoder, int n_words, int n_positions, const int64_t *ids,
+                   const int32_t *sizes, const float *tables, float *x, float *out) {
+#define WORDS(name) if (!strcmp(set, #name)) return words_##name(encoder, n_words, n_positions, ids, sizes, tables, x, out);
+  SETS(WORDS)
   return 1;
 }

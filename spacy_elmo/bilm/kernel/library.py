@@ -12,7 +12,6 @@ import warnings
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import torch
 
 from .source import LIBRARY, source_hash
@@ -37,10 +36,12 @@ class LayerStruct(ctypes.Structure):
     ]
 
 
-class FiltersStruct(ctypes.Structure):
+class EncoderStruct(ctypes.Structure):
     _fields_ = [
-        *((name, ctypes.c_int32) for name in ("n_widths", "row", "is_tanh")),
-        *((name, ctypes.c_void_p) for name in ("widths", "numbers", "tables", "bias")),
+        *((n, ctypes.c_int32) for n in ("n_widths", "row", "is_tanh", "n_features", "n_highways")),
+        *((name, ctypes.c_void_p) for name in ("widths", "numbers", "bias")),
+        ("highways", ctypes.POINTER(ProductStruct)),
+        ("projection", ProductStruct),
     ]
 
 
@@ -60,23 +61,19 @@ class Kernel:
         self.width: int = library.elmo_width(self._set)
 
     def call(self, function: str, *arguments: Any) -> None:
-        """Call a function with structures, integers, and tensors or arrays that are contiguous.
+        """Call a function with structures, integers, and contiguous tensors on a CPU.
 
         Raises:
             MemoryError: there is not enough memory.
         """
-        given = [pointer(each) if hasattr(each, "dtype") else each for each in arguments]
-        if getattr(self._library, f"elmo_{function}")(self._set, *given):
+        given: list[Any] = [self._set]
+        for each in arguments:
+            if isinstance(each, torch.Tensor):
+                assert each.is_contiguous() and each.device.type == "cpu"
+                each = ctypes.c_void_p(each.data_ptr())
+            given.append(each)
+        if getattr(self._library, f"elmo_{function}")(*given):
             raise MemoryError("There is not enough memory to read so many words at once.")
-
-
-def pointer(values: torch.Tensor | np.ndarray) -> ctypes.c_void_p:
-    """Where a contiguous tensor or array is; the caller keeps it alive."""
-    if isinstance(values, np.ndarray):
-        assert values.flags.c_contiguous
-        return ctypes.c_void_p(values.ctypes.data)
-    assert values.is_contiguous() and values.device.type == "cpu"
-    return ctypes.c_void_p(values.data_ptr())
 
 
 @lru_cache

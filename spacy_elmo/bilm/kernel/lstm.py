@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
-
-import numpy as np
 import torch
 
 from ..lstm_weights import LSTMWeights
 from ..sentence_batches import Packing
-from .library import Kernel
+from .library import Kernel, LayerStruct
 from .packing import Product, layer_struct
 
 
@@ -24,7 +21,7 @@ class KernelLSTM:
 
     def __init__(self, weights: LSTMWeights, kernel: Kernel, int8: bool = False):
         ih, hh, bias, hr = weights[:4]
-        self.kernel, self.shape, self._structs = kernel, ih.shape, []
+        self.kernel, self.shape, self._directions = kernel, ih.shape, []
         for d in range(2):
             products = {
                 "ih": Product(ih[d], bias[d], kernel.width, is_gates=True, int8=int8),
@@ -32,7 +29,8 @@ class KernelLSTM:
             }
             if hr is not None:
                 products["hr"] = Product(hr[d], None, kernel.width)
-            self._structs.append(layer_struct(weights, **products))
+            self._directions.append(layer_struct(weights, **products))
+        self._structs = (LayerStruct * 2)(*self._directions)
 
     def __call__(
         self, x: torch.Tensor, packing: Packing, h0: torch.Tensor, c0: torch.Tensor
@@ -40,15 +38,13 @@ class KernelLSTM:
         """Read a packed batch; see `LSTMLayer.forward`."""
         steps, x = check_batch(self.shape, packing, x, h0, c0), x.contiguous()
         out, h, c = torch.empty_like(x), h0.contiguous().clone(), c0.contiguous().clone()
-        for d, struct in enumerate(self._structs):
-            given = ctypes.byref(struct), len(steps), steps, x[d], h[d], c[d], out[d]
-            self.kernel.call("lstm", *given)
+        self.kernel.call("lstm", self._structs, len(steps), steps, x, h, c, out)
         return out, h, c
 
 
 def check_batch(
     shape: torch.Size, packing: Packing, x: torch.Tensor, h0: torch.Tensor, c0: torch.Tensor
-) -> np.ndarray:
+) -> torch.Tensor:
     """The sizes of the steps, for C, which would read and write beyond tensors of other sizes.
 
     Args:
@@ -65,4 +61,4 @@ def check_batch(
         raise ValueError(f"The inputs have the shape {tuple(x.shape)}, not that of the batch.")
     if any(tensor.dtype != torch.float32 for tensor in (x, h0, c0)):
         raise ValueError("The kernel reads float32.")
-    return np.array(sizes, dtype=np.int32)
+    return torch.tensor(sizes, dtype=torch.int32)

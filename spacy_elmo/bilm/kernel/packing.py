@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from ..int8 import split
 from ..lstm_weights import LSTMWeights
-from .library import KINDS, LayerStruct, ProductStruct, pointer
+from .library import KINDS, LayerStruct, ProductStruct
 
 
 class Product:
@@ -55,7 +55,7 @@ class Product:
         self._tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
         self.struct = ProductStruct(inputs, columns, KINDS[tensors["weights"].dtype])
         for name, tensor in self._tensors.items():
-            setattr(self.struct, name, pointer(tensor))
+            setattr(self.struct, name, tensor.data_ptr())
 
 
 def layer_struct(weights: LSTMWeights, **products: Product) -> LayerStruct:
