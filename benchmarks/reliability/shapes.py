@@ -119,7 +119,7 @@ def is_refused(bilm: BiLM, seed: int) -> bool:
     """True if each instruction set refuses broken inputs of a layer, and ids of no character."""
     for _ in kernels():
         rng = random.Random(seed)
-        encode, layers = bilm.parts()
+        encode, layers, _ = bilm.parts()
         lengths = [rng.randint(1, 9) for _ in range(rng.randint(1, 9))]
         packing, n = Packing(lengths), len(lengths)
         P, D = bilm.config.projection_dim, bilm.config.dim

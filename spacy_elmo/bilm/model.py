@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from copy import copy, deepcopy
 from pathlib import Path
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -31,12 +31,25 @@ LAYER_WORK_PER_THREAD = 2**28  # multiplications in a layer that pay for a threa
 # What the warm state is computed from: English prose, our own; one sentence a line, tokenised.
 PASSAGE = Path(__file__).parent / "passage.txt"
 N_STREAMS = 8  # of sentences, for the warm state
-Encode = Callable[[torch.Tensor], torch.Tensor]
 State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
 
 # Guards the first computation of a derived value, which may need another one. Cache hits do not
 # take it, so a process can fork while others read.
 _lock = RLock()
+
+
+class Parts(NamedTuple):
+    """What computes a biLM.
+
+    Attributes:
+        encode: the token encoder, called as `CharCNN.forward`.
+        lstms: the LSTM layers, called as `LSTMLayer.forward`.
+        words: cached vectors of words; None in training and where gradients are needed.
+    """
+
+    encode: Callable[[torch.Tensor], torch.Tensor]
+    lstms: Sequence[LSTMBackend]
+    words: WordCache | None
 
 
 class BiLM(nn.Module):
@@ -66,7 +79,6 @@ class BiLM(nn.Module):
         has_words = config.token_encoder == "char_word_cnn"
         self.char_cnn = CharWordCNN(config) if has_words else CharCNN(config)
         self.lstm = nn.ModuleList(LSTMLayer(config) for _ in range(config.n_layers))
-        self._cnn_size = sum(p.numel() for p in self.char_cnn.parameters())
         self.register_buffer("warm_h", None)
         self.register_buffer("warm_c", None)
         self.register_load_state_dict_post_hook(BiLM.clear_caches)
@@ -121,27 +133,34 @@ class BiLM(nn.Module):
         memo |= {id(buffer): buffer.detach() for buffer in self.buffers()}
         return deepcopy(self, memo)
 
-    def parts(self) -> tuple[Encode, Sequence[LSTMBackend]]:
-        """The token encoder and the LSTM layers that compute now. On a CPU without gradients they
-        are the kernel's, whose weights are packed once."""
-        dtype = self.lstm[0].bias.dtype
-        if self.device.type != "cpu" or torch.is_grad_enabled() or dtype != torch.float32:
-            return self.char_cnn, list(self.lstm)
-        if (kernel := load_kernel()) is not None:
-            return self.derived(("parts", kernel, self.config.int8), lambda: self._pack(kernel))
-        if not self.config.int8:
-            return self.char_cnn, list(self.lstm)
-        return self.char_cnn, [OperatorLSTM(each.weights(), dtype, True) for each in self.lstm]
+    def parts(self) -> Parts:
+        """What computes now. On a CPU without gradients this is the kernel, whose weights are
+        packed once; else it is the biLM's own modules."""
+        if torch.is_grad_enabled() or self.training:
+            return Parts(self.char_cnn, self.lstm, None)
+        weight = self.lstm[0].bias
+        is_float = weight.device.type == "cpu" and weight.dtype == torch.float32
+        kernel = load_kernel() if is_float else None
+        key = "parts", self.config.int8, kernel or rounding(weight.device)
+        return self.derived(key, lambda: self._parts(kernel, is_float))
 
-    def _pack(self, kernel: Kernel) -> tuple[Encode, Sequence[LSTMBackend]]:
+    def _parts(self, kernel: Kernel | None, is_float: bool) -> Parts:
+        encode: Any = self.char_cnn
+        lstms, int8 = self.lstm, self.config.int8
         with torch.autocast("cpu", enabled=False):
-            layers = [KernelLSTM(layer.weights(), kernel, self.config.int8) for layer in self.lstm]
-            return KernelCharCNN(self.char_cnn, kernel), layers
+            if kernel is not None:
+                encode = KernelCharCNN(self.char_cnn, kernel)
+                lstms = [KernelLSTM(each.weights(), kernel, int8) for each in self.lstm]
+            elif is_float and int8:
+                lstms = [OperatorLSTM(each.weights(), torch.float32, True) for each in self.lstm]
+        return Parts(encode, lstms, WordCache())
 
     @property
+    @torch.no_grad()
     def word_cache(self) -> WordCache:
-        """Cached vectors of words, for the present rounding of products."""
-        return self.derived(("words", rounding(self.device)), WordCache)
+        """Cached vectors of words, for how they are encoded now; in training there are none."""
+        words = self.parts().words
+        return WordCache() if words is None else words
 
     @property
     def device(self) -> torch.device:
@@ -218,26 +237,26 @@ class BiLM(nn.Module):
             Layers ``(L + 1, N, 2P)``, layer 0 being ``[x; x]``, and the state in which each
             direction ended each sentence.
         """
-        h0, c0 = self.initial_state() if state is None else state
-        packing, n_sentences = Packing(lengths, self.device), len(lengths)
+        packing, n_sentences = Packing(lengths, types.device), len(lengths)
+        h0, c0 = (
+            s.expand(-1, -1, n_sentences, -1)[:, :, packing.sorted_indices]
+            for s in (self.initial_state() if state is None else state)
+        )
         x = types[tokens[packing.source]]  # (2, N, P)
         is_grad_enabled, config = torch.is_grad_enabled(), self.config
         rate = self.dropout if self.training else 0.0
         # Without gradients, each layer goes to its place once it is computed.
         block = x.new_empty(1 + len(self.lstm), len(tokens), 2 * x.shape[2])
         layers, ends = [packing.unpack(x, None if is_grad_enabled else block[0])], []
-        for j, lstm in enumerate(self.parts()[1] if lstms is None else lstms):
-            h, c = (
-                s.expand(-1, n_sentences, -1)[:, packing.sorted_indices] for s in (h0[j], c0[j])
-            )
+        for j, lstm in enumerate(self.parts().lstms if lstms is None else lstms):
             given = drop_out(x, rate, self.generator) if rate else x
-            out, *end = lstm(given, packing, h, c)
+            out, *end = lstm(given, packing, h0[j], c0[j])
             # The skip is outside the recurrence: h_{t-1} and the state never contain it.
             x = out + x if j > 0 and config.use_skip_connections else out
             layers.append(packing.unpack(x, None if is_grad_enabled else block[j + 1]))
             ends.append(end)
         back = packing.unsorted_indices
-        h, c = (torch.stack([s[:, back] for s in parts]) for parts in zip(*ends, strict=True))
+        h, c = (torch.stack(parts)[:, :, back] for parts in zip(*ends, strict=True))
         return torch.stack(layers) if is_grad_enabled else block, (h, c)
 
     def encode(self, words: Sequence[str]) -> torch.Tensor:
@@ -246,10 +265,9 @@ class BiLM(nn.Module):
 
     def encode_ids(self, ids: torch.Tensor) -> torch.Tensor:
         """Vectors x ``(n_words, P)`` of words by their ids, ``(n_words, n_positions)``."""
-        encode, _ = self.parts()
-        work = 0 if self._is_divisible() else len(ids) * self._cnn_size
+        work = len(ids) * sum(p.numel() for p in self.char_cnn.parameters())
         with threads_for(work, self.n_threads):
-            return encode(ids)
+            return self.parts().encode(ids)
 
     def read(
         self,
@@ -275,49 +293,47 @@ class BiLM(nn.Module):
             clone what you keep, save or write to.
         """
         h, c = self.initial_state() if state is None else state
-        sentences = list(map(self.char_cnn.to_ids.read, sentences))
-        keys = list(map(tuple, sentences))
-        rows = {words: row for row, words in enumerate(dict.fromkeys(keys))}
+        keys = [tuple(self.char_cnn.to_ids.read(words)) for words in sentences]
         are_copies_equal = h.shape[2] == 1 and not (self.training and self.dropout)
-        if are_copies_equal and len(rows) < len(keys):
-            layers, (h, c) = self.read(list(rows), (h, c), batch_words)
-            index = [rows[words] for words in keys]
-            return [layers[row] for row in index], (h[:, :, index], c[:, :, index])
-        indexed = IndexedSentences(sentences)
-        if torch.is_grad_enabled() or self.training:
-            types = self.encode(indexed.types)
-        else:
-            types = self.word_cache.lookup(indexed.types, self.encode)
-        h, c = (s.expand(-1, -1, len(sentences), -1) for s in (h, c))
-        results, ends = [types] * len(sentences), (torch.empty_like(h), torch.empty_like(c))
-        # The same for all batches, and by this thread, which may hold the lock.
-        n_tokens, (_, lstms) = len(indexed.tokens), self.parts()
-        is_divisible = self._is_divisible()
+        distinct = list(dict.fromkeys(keys)) if are_copies_equal else keys
+        indexed = IndexedSentences(distinct)
+        n_tokens, layer_size = len(indexed.tokens), self.config.layer_size
+        # Once for all batches, and by this thread, which may hold the lock.
+        (encode, lstms, cache), device = self.parts(), h.device
+        # Threads divide sentences on a CPU, without gradients, and outside autocast, which PyTorch
+        # enables for a thread alone. Elsewhere they divide products.
+        is_plain = cache is not None and not torch.is_autocast_enabled("cpu")
+        is_divisible = is_plain and device.type == "cpu"
+        paying = int(n_tokens * layer_size / LAYER_WORK_PER_THREAD) if is_divisible else 0
+        n_threads = min(worker_count(self.n_threads), paying) if paying else 1
+        # Batches of about equal size, so that none is left over that is hardly filled.
+        n_batches = n_threads * max(1, round(n_tokens / batch_words / n_threads))
+        n_rows = 0 if is_divisible else n_tokens / n_batches / indexed.lengths.max(initial=1)
+        h, c = (s.expand(-1, -1, len(distinct), -1) for s in (h, c))
+        results, ends = [h] * len(distinct), [torch.empty_like(h), torch.empty_like(c)]
+
+        def vectors_of(words: Sequence[str]) -> torch.Tensor:
+            return encode(id_tensor(*self.char_cnn.to_ids(words)).to(device))
 
         def read(batch: np.ndarray) -> None:
             tokens, lengths = indexed.select(batch)
-            flat = to_device(tokens.astype(np.int64), self.device)
-            work = len(flat) / max(lengths) * self.config.layer_size  # of a step
-            with threads_for(0 if is_divisible else work, self.n_threads):
-                layers, end = self(types, flat, lengths, (h[:, :, batch], c[:, :, batch]), lstms)
+            flat = to_device(tokens.astype(np.int64), device)
+            layers, end = self(types, flat, lengths, (h[:, :, batch], c[:, :, batch]), lstms)
             for i, part in zip(batch, layers.split(lengths, dim=1), strict=True):
                 results[i] = part[:, 1:-1]
             ends[0][:, :, batch], ends[1][:, :, batch] = end
 
-        paying = int(n_tokens * self.config.layer_size / LAYER_WORK_PER_THREAD)
-        n_threads = min(worker_count(self.n_threads), paying) if is_divisible and paying else 1
-        # Batches of about equal size, so that none is left over that is hardly filled.
-        n_batches = n_threads * max(1, round(n_tokens / batch_words / n_threads))
-        plan = indexed.plan(-(-n_tokens // n_batches))
-        for _, result in prefetch_map(read, plan, n_threads):
-            result()
-        return results, ends
-
-    def _is_divisible(self) -> bool:
-        """Return whether several threads may read sentences: without gradients, on a CPU, and
-        outside autocast, which PyTorch enables for a thread alone."""
-        is_plain = not torch.is_grad_enabled() and rounding(self.device)[0] is None
-        return is_plain and self.device.type == "cpu"
+        with threads_for(n_rows * layer_size, self.n_threads):  # multiplications in a step
+            words = indexed.types
+            types = vectors_of(words) if cache is None else cache.lookup(words, vectors_of)
+            plan = indexed.plan(-(-n_tokens // n_batches))
+            for _, result in prefetch_map(read, plan, n_threads):
+                result()
+        if len(distinct) < len(keys):
+            rows = {words: row for row, words in enumerate(distinct)}
+            index = [rows[words] for words in keys]
+            results, ends = [results[row] for row in index], [end[:, :, index] for end in ends]
+        return results, (ends[0], ends[1])
 
 
 def drop_out(x: torch.Tensor, rate: float, generator: torch.Generator | None) -> torch.Tensor:

@@ -138,11 +138,12 @@ class Packing:
 
         self.batch_sizes: list[int] = batch_sizes.tolist()
         self.steps = list(zip(step_starts.tolist(), self.batch_sizes, strict=True))
-        self.sorted_indices = to_device(order, device)
-        self.unsorted_indices = to_device(np.argsort(order), device)
-        self.source = to_device(source, device)
-        self.target = to_device(np.argsort(source, axis=1), device)
-        self.previous = to_device(previous, device)
+        indices = order, np.argsort(order), source, np.argsort(source, axis=1), previous
+        on_device = to_device(np.concatenate([each.ravel() for each in indices]), device)
+        self.sorted_indices, self.unsorted_indices, self.source, self.target, self.previous = (
+            part.view(each.shape)
+            for part, each in zip(on_device.split([i.size for i in indices]), indices, strict=True)
+        )
 
     def unpack(self, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         """Turn a packed layer ``(2, N, P)`` into one in the flat array's order, ``(N, 2P)``."""
