@@ -6,7 +6,7 @@ ordinary parameters, from which numbers and scales can be found again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -75,15 +75,11 @@ def stored_like(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 def join_gates(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Join the gates that `split_gates` has split."""
-
-    def joined() -> Iterator[tuple[str, torch.Tensor]]:
-        for name, tensor in tensors.items():
-            if name + SCALE in tensors:
-                yield name, join(tensor, tensors[name + SCALE])
-            elif not name.endswith(SCALE):
-                yield name, tensor
-
-    return dict(joined())
+    return {
+        name: join(tensor, tensors[name + SCALE]) if name + SCALE in tensors else tensor
+        for name, tensor in tensors.items()
+        if not name.endswith(SCALE)
+    }
 
 
 def round_rows(x: torch.Tensor) -> torch.Tensor:

@@ -51,30 +51,28 @@ class WordCache:
             ``(n_words, P)``.
         """
         with self._lock:
-            known = [i for i, word in enumerate(words) if word in self._rows]
-            missing = [i for i, word in enumerate(words) if word not in self._rows]
-            found = self._table[[self._rows[words[i]] for i in known]]  # a copy
-        if not missing:
+            rows = [self._rows.get(word) for word in words]
+            known = [i for i, row in enumerate(rows) if row is not None]
+            found = self._table[[rows[i] for i in known]]  # a copy
+        if len(known) == len(words):
             return found
+        missing = [i for i, row in enumerate(rows) if row is None]
         fresh = encode([words[i] for i in missing])
         vectors = fresh.new_empty(len(words), fresh.shape[1])
         vectors[missing] = fresh
         if known:
             vectors[known] = found
+        capacity = self.max_bytes // (fresh.element_size() * fresh.shape[1] + ENTRY_BYTES)
         with self._lock:
-            self._store([words[i] for i in missing], fresh)
+            new = [i for i in missing[:capacity] if words[i] not in self._rows]
+            new = [i for i in new if getsizeof(words[i]) <= MAX_WORD_BYTES]
+            if len(self._rows) + len(new) > capacity:
+                self.clear()
+            if not len(self._table):
+                # A tensor made in inference mode could not be written to outside it.
+                with torch.inference_mode(False):
+                    self._table = fresh.new_empty(capacity, fresh.shape[1])
+            n = len(self._rows)
+            self._table[n : n + len(new)] = vectors[new]
+            self._rows.update((words[i], row) for row, i in enumerate(new, n))
         return vectors
-
-    def _store(self, words: list[str], vectors: torch.Tensor) -> None:
-        capacity = self.max_bytes // (vectors.element_size() * vectors.shape[1] + ENTRY_BYTES)
-        new = ((word, i) for i, word in enumerate(words[:capacity]) if word not in self._rows)
-        stored = {word: i for word, i in new if getsizeof(word) <= MAX_WORD_BYTES}
-        if len(self._rows) + len(stored) > capacity:
-            self.clear()
-        if not len(self._table):
-            # A tensor made in inference mode could not be written to outside it.
-            with torch.inference_mode(False):
-                self._table = vectors.new_empty(capacity, vectors.shape[1])
-        n = len(self._rows)
-        self._table[n : n + len(stored)] = vectors[list(stored.values())]
-        self._rows.update(zip(stored, range(n, n + len(stored)), strict=True))
