@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from threading import RLock
 from typing import Any, cast
 
@@ -59,7 +60,7 @@ def convert_inputs(
     model: Model, docs: Sequence[Doc | DocPart], is_train: bool
 ) -> tuple[ArgsKwargs, Callable[[Any], Sequence[Doc | DocPart]]]:
     """Convert Docs to `DocPart`s. Docs have no gradient, so backprop returns the Docs."""
-    parts = [*cast(BiLMShim, model.shims[0]).bilm.split(docs)]
+    parts = cast(BiLMShim, model.shims[0]).bilm.split(docs)
     return ArgsKwargs(args=(parts,), kwargs={}), lambda d_parts: docs
 
 
@@ -148,9 +149,7 @@ class LazyBiLM(nn.Module):
             )
         return config
 
-    def split(
-        self, docs: Iterable[Doc | DocPart], n_tokens: int = sys.maxsize
-    ) -> Iterator[DocPart]:
+    def split(self, docs: Iterable[Doc | DocPart], n_tokens: int = sys.maxsize) -> list[DocPart]:
         """Split Docs into sentences and windows, as the settings say.
 
         Args:
@@ -158,8 +157,8 @@ class LazyBiLM(nn.Module):
             n_tokens: size at which a part of a long Doc ends; by default each Doc is one part.
         """
         given = self.settings.segments, self.settings.max_words, n_tokens
-        for doc in docs:
-            yield from [doc] if isinstance(doc, DocPart) else doc_parts(doc, *given)
+        parts = ([it] if isinstance(it, DocPart) else doc_parts(it, *given) for it in docs)
+        return [*chain.from_iterable(parts)]
 
     @threads_for(0)
     def forward(self, parts: Sequence[DocPart]) -> list[torch.Tensor]:

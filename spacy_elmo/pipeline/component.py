@@ -224,30 +224,25 @@ class Elmo(Tok2Vec):
             ValueError: the weights are missing or damaged, or a component behind this one would
                 read other vectors than it learned from, or has learned from another biLM.
         """
-        docs = list(docs)
+        docs, bilm, outputs = list(docs), self.bilm, list[DocOutput]()
         if not any(map(len, docs)):  # this needs no weights, which may be missing
-            return [self._allocate(part) for part in self.bilm.split(docs)]
+            return [self._allocate(part, bilm) for part in bilm.split(docs)]
+        n_tokens = bilm.tokens_at_once
         with np.errstate(under="ignore"):  # not a decorator: in NumPy 1 threads share its state
-            outputs = self._compute(docs)
+            # Few layers are in memory at a time, of long Docs those of a part.
+            for parts in chunks(bilm.split(docs, n_tokens), n_tokens, n_tokens):
+                layers: list[Any] = self.model.get_ref("bilm").predict(parts)
+                for part, x, vectors in zip(parts, layers, self.mix.predict(layers), strict=True):
+                    if part.start == 0:
+                        outputs.append(self._allocate(part, bilm))
+                    outputs[-1].fill(part, x, vectors)
         self._check_listeners(Tok2VecListener)
         self._warn_of_weights()
         return outputs
 
-    def _compute(self, docs: Sequence[Doc]) -> list[DocOutput]:
-        """Compute the outputs, of long Docs in parts: few layers are in memory at a time."""
-        bilm, outputs = self.bilm, list[DocOutput]()
-        n_tokens = bilm.tokens_at_once
-        for parts in chunks(bilm.split(docs, n_tokens), n_tokens, n_tokens):
-            layers: list[Any] = self.model.get_ref("bilm").predict(parts)
-            for part, x, vectors in zip(parts, layers, self.mix.predict(layers), strict=True):
-                if part.start == 0:
-                    outputs.append(self._allocate(part))
-                outputs[-1].fill(part, x, vectors)
-        return outputs
-
-    def _allocate(self, part: DocPart) -> DocOutput:
+    def _allocate(self, part: DocPart, bilm: LazyBiLM) -> DocOutput:
         """An output with arrays of zeros for a whole Doc, given the first part of the Doc."""
-        bilm, depth, width = self.bilm, 1, self.bilm.settings.width or 0
+        depth, width = 1, bilm.settings.width or 0
         with contextlib.suppress(WeightsNotFoundError):  # an empty Doc needs none
             depth, width = bilm.config.depth, bilm.config.width
         alloc, n_tokens, statistics = self.model.ops.alloc, len(part.doc), bilm.statistics
@@ -277,16 +272,11 @@ class Elmo(Tok2Vec):
             stream: any number of Docs.
             batch_size: the largest number of Docs in a batch.
         """
-        handle, n_tokens = self.get_error_handler(), 1
+        n_tokens = 1
         with contextlib.suppress(WeightsNotFoundError):  # the first Doc with words reports it
             n_tokens = self.bilm.tokens_at_once
         for docs in chunks(stream, n_tokens, batch_size):
-            try:
-                self.set_annotations(docs, self.predict(docs))
-            except Exception as error:
-                handle(self.name, self, docs, error)
-            else:
-                yield from docs
+            yield from super().pipe(docs, batch_size=batch_size)
 
     def set_annotations(self, docs: Sequence[Doc], outputs: Sequence[DocOutput]) -> None:
         """Write the vectors to ``doc.tensor``, remember the outputs, and set hooks and

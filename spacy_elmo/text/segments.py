@@ -139,7 +139,7 @@ class DocPart:
         return self.end - self.start
 
 
-def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> Iterator[DocPart]:
+def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> list[DocPart]:
     """Split a Doc into parts, and these into windows.
 
     Each word takes its vectors from exactly one window, with context on both sides of the word.
@@ -150,7 +150,7 @@ def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> Iterato
         max_words: the largest number of words in a window.
         n_tokens: a part ends with the window that reaches this number of tokens.
 
-    Yields:
+    Returns:
         The parts of the Doc, at least one.
     """
     sentences = sentence_bounds(doc, segments)
@@ -160,6 +160,7 @@ def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> Iterato
     words = [texts[orth] for orth in orths]
     part_start = 0
     part: list[Window] = []
+    parts: list[DocPart] = []
     for start, end in bounds:
         for (first, last), (used, used_end) in windows(end - start, max_words):
             rows: Any = tokens[start + used : start + used_end] - part_start
@@ -169,29 +170,29 @@ def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> Iterato
             taken = slice(used - first, used_end - first)
             part.append(Window(words[start + first : start + last], taken, rows))
             if part_end - part_start >= n_tokens:
-                yield DocPart(doc, part_start, part_end, part, sentences)
+                parts.append(DocPart(doc, part_start, part_end, part, sentences))
                 part_start, part = part_end, []
     # Whitespace at the end has no windows, and may fill parts. An empty Doc has one part.
     for start in range(part_start, max(len(doc), 1), n_tokens):
-        yield DocPart(doc, start, min(start + n_tokens, len(doc)), part, sentences)
+        parts.append(DocPart(doc, start, min(start + n_tokens, len(doc)), part, sentences))
         part = []
+    return parts
 
 
-def windows(n_words: int, max_words: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+def windows(n_words: int, max_words: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """Split a sentence into windows of at most ``max_words`` words.
 
     Neighbouring windows overlap by a quarter of their length (at most 100 words), the last two by
     more. A word in two windows takes its vectors from the one in which it is farther from the edge.
 
-    Yields:
-        The start and the end of a window, and of the words that take their vectors from it.
+    Returns:
+        The start and the end of each window, and of the words that take their vectors from it.
     """
     if n_words <= max_words:
-        yield (0, n_words), (0, n_words)
-        return
+        return [((0, n_words), (0, n_words))]
     overlap = min(100, max_words // 4)
     # The last window begins earlier, so that it is not short.
     starts = [*range(0, n_words - max_words, max_words - overlap), n_words - max_words]
     middles = [(start + max_words + after) // 2 for start, after in pairwise(starts)]
-    for start, used in zip(starts, pairwise([0, *middles, n_words]), strict=True):
-        yield (start, start + max_words), used
+    bounds = [(start, start + max_words) for start in starts]
+    return list(zip(bounds, pairwise([0, *middles, n_words]), strict=True))
