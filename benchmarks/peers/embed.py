@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-from peers import CACHE, HERE, python_of
+from peers import HERE, python_of
 from spacy.lang.en import English
 from spacy.tokens import DocBin
 
@@ -47,7 +47,6 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--tasks", nargs="+", choices=TASKS)
     parser.add_argument("--docs", nargs="+", type=Path, default=[], help=".spacy files instead")
-    parser.add_argument("--cache", type=Path, default=CACHE, help="where environments are")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     file = arguments.out / "sentences.json"
@@ -58,7 +57,7 @@ def main() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     for model in arguments.models:
         script, out = HERE / f"embed_{model}.py", arguments.out / f"{model}.npy"
-        command = [python_of(model, arguments.cache), script, file, out]
+        command = [python_of(model), script, file, out]
         subprocess.run(command, check=True, env=environment)
 
 

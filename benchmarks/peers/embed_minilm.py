@@ -6,7 +6,9 @@ import json
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,10 +32,32 @@ def word_vectors(states: torch.Tensor, words: list[int | None], n_words: int) ->
     for piece, word in enumerate(words):
         if word is not None:
             weights[word, piece] = 1
-    return weights / weights.sum(dim=1, keepdim=True).clamp(min=1) @ states
+    return (weights / weights.sum(dim=1, keepdim=True).clamp(min=1)).to(states) @ states
 
 
 @torch.inference_mode()
+def read(
+    model: Any, tokenizer: Any, sentences: list[list[str]], size: int = BATCH, mixed: bool = False
+) -> Iterator[tuple[int, torch.Tensor]]:
+    """The index and the `word_vectors` of each sentence; those of similar length come together.
+    ``mixed``: by products in bfloat16."""
+    order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
+    for first in range(0, len(order), size):
+        chosen = order[first : first + size]
+        pieces = tokenizer(
+            [sentences[i] for i in chosen],
+            is_split_into_words=True,
+            padding=True,
+            truncation=True,
+            return_tensors="pt",
+        ).to(model.device)
+        with torch.autocast(model.device.type, torch.bfloat16, mixed):
+            found = model(**pieces, output_hidden_states=True).hidden_states
+        states = torch.stack(found[LAYERS])
+        for row, i in enumerate(chosen):
+            yield i, word_vectors(states[:, row].float(), pieces.word_ids(row), len(sentences[i]))
+
+
 def main(file: Path, out: Path) -> None:
     sentences = json.loads(file.read_text("utf-8"))
     starts = np.cumsum([0, *map(len, sentences)])
@@ -44,18 +68,8 @@ def main(file: Path, out: Path) -> None:
     n_layers = len(range(model.config.num_hidden_layers + 1)[LAYERS])
     shape = (n_layers, int(starts[-1]), model.config.hidden_size)
     layers = np.lib.format.open_memmap(out, "w+", dtype="float16", shape=shape)
-    order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
-    for first in range(0, len(order), BATCH):
-        chosen = order[first : first + BATCH]
-        batch = [sentences[i] for i in chosen]
-        pieces = tokenizer(
-            batch, is_split_into_words=True, padding=True, truncation=True, return_tensors="pt"
-        )
-        states = torch.stack(model(**pieces, output_hidden_states=True).hidden_states[LAYERS])
-        for row, i in enumerate(chosen):
-            n_words = len(sentences[i])
-            vectors = word_vectors(states[:, row], pieces.word_ids(row), n_words)
-            layers[:, starts[i] : starts[i] + n_words] = vectors.numpy()
+    for i, vectors in read(model, tokenizer, sentences):
+        layers[:, starts[i] : starts[i + 1]] = vectors.numpy()
     layers.flush()
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from peers import CACHE, OURS, read
+from peers import OURS, read
 
 from spacy_elmo.weights.find import load_bilm
 
@@ -64,7 +64,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--weights", nargs="*", default=["en_sm"], help="beside those made here")
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
-    parser.add_argument("--cache", type=Path, default=CACHE, help="where environments are kept")
     arguments = parser.parse_args()
 
     sentences = json.loads((FIXTURES / "sentences.json").read_text("utf-8"))
@@ -86,7 +85,7 @@ def main() -> None:
             for peer in (OURS, *arguments.peers):
                 weights = original if peer == OURS else str(exported)
                 # In batches of 4: sentences of unequal length, and states to be reset.
-                found = read(peer, arguments.cache, weights, file, out=out, batch_size=4)
+                found = read(peer, weights, file, out=out, batch_size=4)
                 with np.load(out) as arrays:
                     layers = dict(arrays)
                 if peer == OURS:

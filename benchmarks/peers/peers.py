@@ -25,7 +25,7 @@ ENVIRONMENTS = {  # of each peer; its packages are in requirements-ENVIRONMENT.t
 MADE = {"minilm": "minilm", "minilm_onnx": "minilm"}  # by make_….py
 
 
-def python_of(peer: str, cache: Path) -> str:
+def python_of(peer: str) -> str:
     """The interpreter of a peer's environment, which is made if it is not there yet.
 
     pip's own settings hold, so that a PyTorch without CUDA is taken from where it is.
@@ -34,10 +34,10 @@ def python_of(peer: str, cache: Path) -> str:
         return sys.executable
     name = ENVIRONMENTS[peer]
     requirements = HERE / f"requirements-{name}.txt"
-    python, installed = cache / name / "bin/python", cache / name / requirements.name
+    python, installed = CACHE / name / "bin/python", CACHE / name / requirements.name
     if not installed.exists() or installed.read_bytes() != requirements.read_bytes():
-        print(f"Installing {name} into {cache / name}", file=sys.stderr)
-        venv.create(cache / name, with_pip=True, clear=True)
+        print(f"Installing {name} into {CACHE / name}", file=sys.stderr)
+        venv.create(CACHE / name, with_pip=True, clear=True)
         pip = [str(python), "-m", "pip", "install", "-qq", "--no-deps"]
         subprocess.run([*pip, "-r", str(requirements)], check=True)
         installed.write_bytes(requirements.read_bytes())
@@ -64,19 +64,18 @@ def run(python: str, arguments: list[str], threads: int) -> str:
     return process.stdout
 
 
-def weights_of(peer: str, cache: Path, sentences: Path) -> Path | None:
+def weights_of(peer: str, sentences: Path) -> Path | None:
     """The directory of the weights that a peer has of its own, None if it takes others' or its
     package contains them. It is made if it is not there yet, and gone with the environment.
 
     Args:
         peer: its name, or `OURS`.
-        cache: where the environments are.
         sentences: the JSON file, from which it may be made.
     """
     if peer not in MADE:
         return None
-    name, python = MADE[peer], python_of(peer, cache)
-    out = cache / ENVIRONMENTS[peer] / "weights" / name
+    name, python = MADE[peer], python_of(peer)
+    out = CACHE / ENVIRONMENTS[peer] / "weights" / name
     if not out.exists():
         print(f"Making {out}", file=sys.stderr)
         unfinished = out.with_suffix(".unfinished")
@@ -88,13 +87,12 @@ def weights_of(peer: str, cache: Path, sentences: Path) -> Path | None:
 
 
 def read(
-    peer: str, cache: Path, weights: str, sentences: Path, threads: int = 1, **options: Any
+    peer: str, weights: str, sentences: Path, threads: int = 1, **options: Any
 ) -> dict[str, Any]:
     """Have a peer read sentences in a process of its own; see `reader`.
 
     Args:
         peer: its name, or `OURS`.
-        cache: where the environments are.
         weights: a directory; for `OURS` anything that a ``weights`` setting can be.
         sentences: the JSON file.
         threads: of the process.
@@ -103,5 +101,5 @@ def read(
     arguments = [str(HERE / f"read_{peer}.py"), weights, str(sentences)]
     for option, value in options.items():
         arguments += [f"--{option.replace('_', '-')}", str(value)]
-    printed = run(python_of(peer, cache), arguments, threads)
+    printed = run(python_of(peer), arguments, threads)
     return dict(json.loads(printed.splitlines()[-1]))

@@ -19,7 +19,7 @@ for name in ("torchvision", "torchvision.ops", "torchvision.ops.boxes"):
 from allennlp.modules.elmo import _ElmoBiLm, batch_to_ids  # noqa: E402
 
 
-def load(weights: Path, batch_size: int) -> reader.Read:
+def load(weights: Path, batch_size: int, form: str) -> reader.Read:
     bilm = _ElmoBiLm(str(weights / "options.json"), str(weights / "model.hdf5")).eval()
 
     @torch.inference_mode()

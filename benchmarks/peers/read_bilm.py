@@ -16,7 +16,7 @@ sys.modules["tensorflow"] = tf  # it was written for TensorFlow 1
 from bilm import Batcher, BidirectionalLanguageModel  # noqa: E402
 
 
-def load(weights: Path, batch_size: int) -> reader.Read:
+def load(weights: Path, batch_size: int, form: str) -> reader.Read:
     tf.disable_eager_execution()
     options, vocab = weights / "options.json", weights / "vocab.txt"
     max_characters = json.loads(options.read_text())["char_cnn"]["max_characters_per_token"]

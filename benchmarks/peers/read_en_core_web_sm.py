@@ -10,7 +10,7 @@ import reader
 from spacy.tokens import Doc
 
 
-def load(weights: Path, batch_size: int) -> reader.Read:
+def load(weights: Path, batch_size: int, form: str) -> reader.Read:
     nlp = en_core_web_sm.load(disable=["tagger", "parser", "attribute_ruler", "lemmatizer", "ner"])
     tok2vec = nlp.get_pipe("tok2vec")
 
@@ -20,7 +20,7 @@ def load(weights: Path, batch_size: int) -> reader.Read:
     return read
 
 
-def find(weights: Path) -> Path:
+def find(weights: Path, form: str) -> Path:
     return en_core_web_sm.load().path / "tok2vec"
 
 

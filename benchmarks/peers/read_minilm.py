@@ -1,13 +1,11 @@
 """Reads with all-MiniLM-L6-v2, a small transformer, by PyTorch; see `reader`.
 
 Its weights are what `make_minilm.py` writes. It makes vectors of word pieces, of which the last
-layer's are taken. Further option: --form bfloat16 or int8, dynamically quantized.
+layer's are taken. Forms: float32, bfloat16, and int8, dynamically quantized.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +15,12 @@ from torch.ao.quantization import quantize_dynamic
 from transformers import AutoModel, AutoTokenizer
 
 
-def load(weights: Path, batch_size: int) -> reader.Read:
+def load(weights: Path, batch_size: int, form: str) -> reader.Read:
     tokenizer = AutoTokenizer.from_pretrained(weights)
     model = AutoModel.from_pretrained(weights).eval()
-    if options.form == "bfloat16":
+    if form == "bfloat16":
         model = model.bfloat16()
-    elif options.form == "int8":
+    elif form == "int8":
         model = quantize_dynamic(model, {torch.nn.Linear})
 
     @torch.inference_mode()
@@ -34,7 +32,4 @@ def load(weights: Path, batch_size: int) -> reader.Read:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--form", default="float32")
-    options, sys.argv[1:] = parser.parse_known_args()
-    reader.run("torch", load, lambda weights: weights / "model.safetensors")
+    reader.run("torch", load, lambda weights, form: weights / "model.safetensors")

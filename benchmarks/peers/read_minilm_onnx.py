@@ -1,14 +1,12 @@
 """Reads with all-MiniLM-L6-v2, a small transformer, by ONNX Runtime; see `reader`.
 
 Its weights are what `make_minilm.py` writes. It makes vectors of word pieces, of which the last
-layer's are taken. Further option: --form int8.
+layer's are taken. Forms: float32 and int8.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +15,14 @@ from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
 from tokenizers import Tokenizer
 
 
-def load(weights: Path, batch_size: int) -> reader.Read:
+def load(weights: Path, batch_size: int, form: str) -> reader.Read:
     tokenizer = Tokenizer.from_file(str(weights / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.enable_padding()
     settings = SessionOptions()
     settings.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
     settings.intra_op_num_threads = int(os.environ["OMP_NUM_THREADS"])
-    session = InferenceSession(find(weights), settings, providers=["CPUExecutionProvider"])
+    session = InferenceSession(find(weights, form), settings, providers=["CPUExecutionProvider"])
 
     def read(batch: reader.Batch) -> list[np.ndarray]:
         pieces = tokenizer.encode_batch(batch, is_pretokenized=True)
@@ -38,12 +36,9 @@ def load(weights: Path, batch_size: int) -> reader.Read:
     return read
 
 
-def find(weights: Path) -> Path:
-    return weights / f"{options.form}.onnx"
+def find(weights: Path, form: str) -> Path:
+    return weights / f"{form}.onnx"
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--form", default="float32")
-    options, sys.argv[1:] = parser.parse_known_args()
     reader.run("onnxruntime", load, find)

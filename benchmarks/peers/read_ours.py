@@ -1,9 +1,7 @@
-"""Reads with spacy-elmo; see `reader`. Further option: --int8 1."""
+"""Reads with spacy-elmo; see `reader`. Forms: that of the weights, as float32, and int8."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +13,9 @@ from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import WEIGHTS
 
 
-def load(weights: Path, batch_size: int) -> reader.Read:
+def load(weights: Path, batch_size: int, form: str) -> reader.Read:
     bilm = load_bilm(str(weights))  # a name, perhaps
-    if options.int8:
+    if form == "int8":
         round_gates(bilm)
 
     @torch.inference_mode()
@@ -27,12 +25,9 @@ def load(weights: Path, batch_size: int) -> reader.Read:
     return read
 
 
-def find(weights: Path) -> Path:
+def find(weights: Path, form: str) -> Path:
     return Path(find_weights(str(weights)).where, WEIGHTS)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--int8", type=int, default=0)
-    options, sys.argv[1:] = parser.parse_known_args()
     reader.run("spacy-elmo", load, find)

@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf
 from simple_elmo import ElmoModel, weight_layers
 
 
-def load(weights: Path, batch_size: int) -> reader.Read:
+def load(weights: Path, batch_size: int, form: str) -> reader.Read:
     model = ElmoModel()
     logging.disable()
     model.load(str(weights), max_batch_size=batch_size)

@@ -1,9 +1,10 @@
 """What all readers do: load a biLM, read sentences from a state of zeros, write the layers.
 
-    python read_PEER.py WEIGHTS SENTENCES [--out OUT] [--batch-size 32]
+    python read_PEER.py WEIGHTS SENTENCES [--out OUT] [--batch-size 32] [--form float32]
 
 WEIGHTS is a directory, SENTENCES a JSON list of lists of words. OUT, an .npz, gets all layers of
-each: s0, s1, …, (n_layers + 1, n_words, 2P). One line of JSON is printed: the version; the seconds
+each: s0, s1, …, (n_layers + 1, n_words, 2P). FORM is that of the weights, where there are several
+(else float32). One line of JSON is printed: the version; the seconds
 that Python and its imports, loading (both of the processor, where other work on the machine matters
 little) and reading took (by the clock on the wall, and of the processor); the most memory that the
 process had, and the size of the weights' files, in MB. This runs in the peers' environments on
@@ -39,14 +40,17 @@ def peak_memory() -> float:
 
 
 def run(
-    package: str, load: Callable[[Path, int], Read], find: Callable[[Path], Path] = Path
+    package: str,
+    load: Callable[[Path, int, str], Read],
+    find: Callable[[Path, str], Path] = lambda weights, form: weights,
 ) -> None:
     """Do as the command line says.
 
     Args:
         package: the distribution, for its version.
-        load: given a directory of weights and the largest size of a batch, what reads one.
-        find: given that directory, where the weights of the encoder are.
+        load: given a directory of weights, the largest size of a batch, and the form of the
+            weights, what reads a batch.
+        find: given that directory and form, where the weights of the encoder are.
     """
     importing = time.process_time()
     parser = argparse.ArgumentParser()
@@ -54,6 +58,7 @@ def run(
     parser.add_argument("sentences", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--form", default="float32")
     arguments = parser.parse_args()
     size = arguments.batch_size
     sentences = json.loads(arguments.sentences.read_text("utf-8"))
@@ -62,7 +67,7 @@ def run(
     batches = [order[i : i + size] for i in range(0, len(order), size)]
 
     start = time.process_time()
-    read = load(arguments.weights, size)
+    read = load(arguments.weights, size, arguments.form)
     loading = time.process_time() - start
     read([["Hello", "!"]])  # what a framework does only once
     start, processor = time.perf_counter(), time.process_time()
@@ -82,6 +87,6 @@ def run(
         "reading": reading,
         "processor": processor,
         "memory": peak_memory(),
-        "size": megabytes(find(arguments.weights)),
+        "size": megabytes(find(arguments.weights, arguments.form)),
     }
     print(json.dumps(found))

@@ -24,7 +24,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
+import re
 import tempfile
 from itertools import product, takewhile
 from pathlib import Path
@@ -33,7 +33,7 @@ from typing import Any
 
 import spacy
 from exported import export
-from peers import CACHE, OURS, python_of, read, weights_of
+from peers import OURS, python_of, read, weights_of
 
 from spacy_elmo.text.files import read_lines
 from spacy_elmo.text.readers import split_text
@@ -41,7 +41,7 @@ from spacy_elmo.text.readers import split_text
 Side = tuple[str, dict[str, Any]]  # the peer that `read` starts, and options of its reader
 SETTINGS: dict[str, Side] = {
     "float32": (OURS, {}),
-    "int8": (OURS, {"int8": 1}),
+    "int8": (OURS, {"form": "int8"}),
 }
 PEERS: dict[str, Side] = {
     "allennlp": ("allennlp", {}),
@@ -69,13 +69,6 @@ def read_sentences(path: Path, n_words: int) -> list[list[str]]:
         return read_words <= n_words
 
     return list(takewhile(enough, split_text(spacy.blank("en"), read_lines(path))))
-
-
-def processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def tabulate(measured: dict[int, dict[str, Runs]], n_words: int, clock: str) -> Table:
@@ -133,7 +126,6 @@ def main() -> None:
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     parser.add_argument("--out", type=Path, help="a .json for the figures")
-    parser.add_argument("--cache", type=Path, default=CACHE, help="where environments are")
     arguments = parser.parse_args()
 
     sentences = read_sentences(arguments.text, arguments.words)
@@ -148,13 +140,12 @@ def main() -> None:
         export(arguments.weights, exported)
         weights = {OURS: arguments.weights}
         for reader in {SIDES[name][0] for name in names} - {OURS}:
-            python_of(reader, arguments.cache)  # all are ready before any is measured
-            weights[reader] = str(weights_of(reader, arguments.cache, file) or exported)
+            python_of(reader)  # all are ready before any is measured
+            weights[reader] = str(weights_of(reader, file) or exported)
         for _, name, size in product(range(arguments.runs), names, arguments.batch_sizes):
             reader, options = SIDES[name]
             shape = {"threads": arguments.threads, "batch_size": size}
-            given = arguments.cache, weights[reader], file
-            measured[size][name].append(read(reader, *given, **shape, **options))
+            measured[size][name].append(read(reader, weights[reader], file, **shape, **options))
 
     clock = "processor" if arguments.threads == 1 else "reading"
     table = tabulate(measured, n_words, clock)
@@ -163,7 +154,7 @@ def main() -> None:
         "words": n_words,
         "sentences": len(sentences),
         "weights": arguments.weights,
-        "processor": processor(),
+        "processor": re.search("model name\\s*: (.*)|$", Path("/proc/cpuinfo").read_text())[1],
         "cores": os.cpu_count(),
         "threads": arguments.threads,
         "runs": arguments.runs,

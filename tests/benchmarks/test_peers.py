@@ -33,7 +33,7 @@ def test_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     file = tmp_path / "sentences.json"
     file.write_text(json.dumps([["Hello", "!"], ["A", "bank", "."]]), encoding="utf8")
-    found = read(OURS, tmp_path, "en_sm", file, out=tmp_path / "layers.npz")
+    found = read(OURS, "en_sm", file, out=tmp_path / "layers.npz")
     weights = Path(spacy_elmo.__file__).parent / "models" / "en_sm" / "weights.safetensors"
     assert found["size"] == weights.stat().st_size / 1e6
     assert 50 < found["memory"] < 2000  # MB
