@@ -40,10 +40,10 @@ import srsly
 import torch
 from pyarrow import parquet
 from spacy.tokens import DocBin
+from tiny_run import elmo, write_config
 
 import spacy_elmo
 from spacy_elmo.bilm.kernel.library import open_library
-from spacy_elmo.cli import app
 
 MEGABYTES, SECONDS, CHUNK = 700, 20, 8  # oneDNN keeps some memory of each biLM that it computes
 SOUND = -1  # the seed without damage
@@ -150,10 +150,6 @@ def mutate(path: Path, data: bytes, rng: random.Random) -> bytes:
     return damage(data, rng)
 
 
-def elmo(*arguments: object) -> None:
-    app([str(each) for each in arguments], standalone_mode=False)
-
-
 def make_targets(root: Path) -> dict[str, Target]:
     """Every kind of file that the package reads."""
     weights, published, texts, run = (root / n for n in ("weights", "published", "texts", "run"))
@@ -167,10 +163,7 @@ def make_targets(root: Path) -> dict[str, Target]:
     (texts / "e.csv").write_text("id,text\n" + "".join(f'1,"{line}"\n' for line in lines))
     parquet.write_table(pyarrow.table({"text": lines}), texts / "f.parquet")
     config = root / "pretrain.cfg"
-    config.write_text(f"""[paths]\ntrain = "{text}"\ndev = "{text}"
-[model]\nfilters = [[1, 4], [2, 6]]\nprojection_dim = 6\ndim = 8\nchar_dim = 4
-[softmax]\nkind = "full"\n[vocab]\nmin_count = 1
-[training]\nmax_steps = 2\nwarmup_steps = 0\ndecay_steps = 0\nbatch_words = 40\n""")
+    write_config(config, text, max_steps=2, warmup_steps=0, decay_steps=0, batch_words=40)
     elmo("pretrain", config, run, "--quiet")
     shutil.copytree(run / "model-last", weights)
     elmo("convert", weights, published, "--to", "published")

@@ -25,39 +25,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import torch
-
-from spacy_elmo.cli import app
+from tiny_run import elmo, write_config
 
 OPERATIONS = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.truncate"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-CONFIG = """
-[paths]
-train = "{text}"
-dev = "{text}"
-
-[model]
-filters = [[1, 8], [2, 16]]
-char_dim = 4
-projection_dim = 16
-dim = 32
-n_layers = 2
-
-[softmax]
-kind = "full"
-
-[vocab]
-min_count = 1
-
-[training]
-batch_words = 200
-max_steps = 12
-warmup_steps = 2
-decay_steps = 5
-dropout = 0.2
-eval_every = 5
-log_every = 3
-checkpoint_seconds = 0
-"""
+TRAINING = {
+    "batch_words": 200, "max_steps": 12, "warmup_steps": 2, "decay_steps": 5, "dropout": 0.2,
+    "eval_every": 5, "log_every": 3, "checkpoint_seconds": 0,
+}  # fmt: skip
 
 Run = Callable[[Path], None]  # a command that writes into a room
 
@@ -69,10 +44,7 @@ def make_commands(inputs: Path) -> dict[str, Run]:
     rng, (text, config) = random.Random(0), (inputs / "text.txt", inputs / "config.cfg")
     words = [f"word{i}" for i in range(200)]
     text.write_text("".join(" ".join(rng.choices(words, k=9)) + " .\n" for _ in range(200)))
-    config.write_text(CONFIG.format(text=text))
-
-    def elmo(*arguments: object) -> None:
-        app([str(each) for each in arguments], standalone_mode=False)
+    write_config(config, text, **TRAINING)
 
     def encode(out: Path) -> None:
         resume = ["--resume"] * any(out.parent.glob(f"{out.name}*"))
