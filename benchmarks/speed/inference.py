@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import statistics
 import time
 from collections.abc import Callable
@@ -53,12 +54,9 @@ def seconds_of(read: Callable[[], object], threads: int) -> float:
 
 def machine() -> str:
     """Processor, threads and PyTorch, for the table's caption."""
-    model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [x for x in cpuinfo.read_text().splitlines() if x.startswith("model name")]
-        model = names[0].split(":", 1)[1].strip() if names else model
-    threads = torch.get_num_threads()
+    found = re.search("model name\\s*: (.*)", cpuinfo.read_text()) if cpuinfo.exists() else None
+    model, threads = found[1] if found else platform.machine(), torch.get_num_threads()
     return f"{model}, {os.cpu_count()} cores, {threads} threads, PyTorch {torch.__version__}"
 
 
