@@ -11,21 +11,14 @@ finished is not trained again.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from pathlib import Path
 
-from spacy.tokens import Doc
 from tasks import ENGLISH, TASKS
 
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.pretraining.train import pretrain
 
 RECIPE = Path(__file__).parents[2] / "project" / "configs" / "pretrain_adapt.cfg"
-
-
-def write_shard(path: Path, docs: Iterable[Doc]) -> None:
-    lines = (" ".join(t.text for t in doc if not t.is_space) for doc in docs)
-    path.write_text("".join(f"{line}\n" for line in lines if line), encoding="utf-8")
 
 
 def adapt(name: str, out: Path, data: Path, weights: str) -> None:
@@ -35,7 +28,9 @@ def adapt(name: str, out: Path, data: Path, weights: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     for split in ("train", "dev"):
         path = texts / f"{split}.txt"
-        write_shard(path, TASKS[name].read(data, split))
+        docs = TASKS[name].read(data, split)
+        lines = (" ".join(t.text for t in doc if not t.is_space) for doc in docs)
+        path.write_text("".join(f"{line}\n" for line in lines if line), encoding="utf-8")
         overrides[f"paths.{split}"] = str(path)
     pretrain(read_config(RECIPE, overrides), run, resume=True)
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import embedded  # noqa: F401  registers its architecture
 import spacy
+from spacy.cli.init_config import init_config
 from spacy.language import Language
 from spacy.util import load_model_from_config
 from tasks import Task
@@ -20,16 +21,7 @@ from tasks import Task
 from spacy_elmo import add_elmo
 
 WIDTH = 96  # of spaCy's HashEmbedCNN
-
 TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}  # whose words are those of the data
-BAG_OF_WORDS = {
-    "@architectures": "spacy.TextCatBOW.v3",
-    "exclusive_classes": True,
-    "length": 262144,
-    "ngram_size": 1,
-    "no_output_layer": False,
-}
-
 REDUCE = {
     "@architectures": "spacy.TextCatReduce.v1",
     "exclusive_classes": True,
@@ -66,22 +58,6 @@ class Arm(NamedTuple):
     learn_rate: float = 0.001
 
 
-MULTI_HASH = {
-    "@architectures": "spacy.MultiHashEmbed.v2",
-    "width": WIDTH,
-    "attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"],
-    "rows": [5000, 1000, 2500, 2500],
-    "include_static_vectors": False,
-}
-ENCODER = {
-    "@architectures": "spacy.MaxoutWindowEncoder.v2",
-    "width": WIDTH,
-    "depth": 4,
-    "window_size": 1,
-    "maxout_pieces": 3,
-}
-
-
 def add_file_options(parser: ArgumentParser) -> None:
     for name, what in NEEDED.items():
         parser.add_argument(f"--{name}", type=Path, help=what)
@@ -95,19 +71,22 @@ def given_files(arguments: Namespace, task: str) -> Files:
     return files
 
 
-def cnn(static: bool = False, width: int = WIDTH) -> dict[str, Any]:
-    """spaCy's HashEmbedCNN, part by part."""
-    return {
-        "@architectures": "spacy.Tok2Vec.v2",
-        "embed": {**MULTI_HASH, "include_static_vectors": static, "width": width},
-        "encode": {**ENCODER, "width": width},
-    }
+def cnn(static: bool = False) -> dict[str, Any]:
+    """spaCy's HashEmbedCNN, part by part, as `spacy init config` writes it."""
+    config = init_config(pipeline=["tagger"])["components"]["tok2vec"]["model"]
+    config["embed"] |= {"include_static_vectors": static, "width": WIDTH}
+    return dict(config)
+
+
+def default(factory: str, tok2vec: dict[str, Any]) -> dict[str, Any]:
+    """spaCy's own model of a component, but for its token vectors."""
+    meta = spacy.blank("en").get_factory_meta(factory)
+    return {**meta.default_config["model"], "tok2vec": tok2vec}
 
 
 def model(factory: str, tok2vec: dict[str, Any]) -> dict[str, Any]:
-    """spaCy's own of a component, but for its token vectors; a simpler one for textcat."""
-    default = spacy.blank("en").get_factory_meta(factory).default_config["model"]
-    return {**(REDUCE if factory == "textcat" else default), "tok2vec": tok2vec}
+    """The same; a simpler one for textcat."""
+    return {**REDUCE, "tok2vec": tok2vec} if factory == "textcat" else default(factory, tok2vec)
 
 
 def recipes() -> dict[str, Any]:
@@ -124,23 +103,11 @@ def listener(**settings: Any) -> dict[str, Any]:
 
 
 def with_elmo(
-    elmo: dict[str, Any] | None,
-    output: dict[str, Any] | None = None,
-    static: bool = False,
-    width: int = WIDTH,
+    elmo: dict[str, Any] | None, output: dict[str, Any] | None = None, static: bool = False
 ) -> dict[str, Any]:
     """HashEmbedCNN as `elmo add` writes it, with these listeners at its input and output."""
     changes = {"elmo": elmo, "output_elmo": output, "@architectures": "spacy-elmo.Tok2Vec.v1"}
-    return {**cnn(static, width), **changes}
-
-
-def ensemble(tok2vec: dict[str, Any]) -> dict[str, Any]:
-    """spaCy's default text classifier: attention over token vectors, beside a bag of words."""
-    return {
-        "@architectures": "spacy.TextCatEnsemble.v2",
-        "linear_model": BAG_OF_WORDS,
-        "tok2vec": tok2vec,
-    }
+    return {**cnn(static), **changes}
 
 
 def frozen(model: str) -> Arm:
@@ -171,25 +138,14 @@ ARMS: dict[str, Arm] = {
     "ELMo, adapted": Arm(with_elmo(listener()), {}, needs="adapted"),
     "ELMo, mix and static vectors": Arm(with_elmo(listener(), static=True), {}, needs="static"),
     LINEAR: Arm(RECIPES["textcat"], {}),
-    ENSEMBLE: Arm(ensemble(cnn())),
+    ENSEMBLE: Arm(default("textcat", cnn())),
 }
 
 
-def tuned(width: int = WIDTH, learn_rate: float = 0.001, **settings: Any) -> Arm:
-    return Arm(with_elmo(listener(**settings), width=width), {}, learn_rate=learn_rate)
-
-
 SETTINGS: dict[str, Arm] = {  # of the listener, to compare on dev sets
-    "no ELMo": Arm(cnn()),
-    "dropout 0": tuned(),
-    "dropout 0.5": tuned(dropout=0.5),
-    "dropout 0, layer norm": tuned(layer_norm=True),
-    "dropout 0, λ = 0": tuned(mix_l2=0.0),
-    "dropout 0, λ = 1": tuned(mix_l2=1.0),
-    "dropout 0, γ = 0.1": tuned(gamma=0.1),
-    "dropout 0, γ = 10": tuned(gamma=10.0),
-    "dropout 0, width 192": tuned(width=192),
-    "dropout 0, learning rate 0.0003": tuned(learn_rate=0.0003),
+    "dropout 0": ARMS[MIX],
+    "dropout 0.5": Arm(with_elmo(listener(dropout=0.5)), {}),
+    "dropout 0, layer norm": Arm(with_elmo(listener(layer_norm=True)), {}),
 }
 
 

@@ -10,8 +10,8 @@ thread: a first one tells how long a step takes, a second one has as many steps 
 the clock of an idle core. The learning rate warms up over the first 5 % of them and falls to zero
 over the last 40 %. Then it is measured: the perplexity of --words of each held-out text in DATA,
 with the full softmax, restricted to eval_vocab.txt; the probe of names (`probes.py`) on the dev set
-of WNUT-17; and a third of BLiMP's pairs (`blimp.py`). A line for each arm goes to
-OUT/results.jsonl; arms that have one are skipped, and an interrupted arm is resumed.
+of WNUT-17; and a third of BLiMP's pairs (`blimp.py`). OUT/results.jsonl is a file of `results.py`;
+arms that are in it are skipped, and an interrupted arm is resumed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import os
 import statistics
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ import blimp
 import probes
 import torch
 from perplexities import LM
-from results import parse_arm
+from results import Results, parse_arm
 from thinc.api import Config
 
 TEXTS = ("enwiki", "masc")
@@ -88,9 +89,11 @@ def measure(weights: Path, args: argparse.Namespace) -> dict[str, float]:
         name: lm.measure(path, args.words, lang="en")["mean"] for name, path in texts.items()
     }
     elmo = probes.Elmo(str(weights))
-    names = probes.measure(elmo, args.data, "entities", ["all"], PROBE_SEEDS, "dev")
-    results["names"] = statistics.mean(names["all"])
-    results["blimp"] = blimp.measure(lm, args.data, 1 / 3)["all"]["mean"]["summed"]
+    results["names"] = statistics.mean(
+        probes.measure(elmo, args.data, "entities", ["all"], seed, "dev")["all"]
+        for seed in PROBE_SEEDS
+    )
+    results["blimp"] = blimp.measure(lm, args.data, every=3)["all"]["mean"]["summed"]
     return results
 
 
@@ -104,21 +107,18 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_intermixed_args()
     torch.set_num_threads(1)
-    args.out.mkdir(parents=True, exist_ok=True)
-    results = args.out / "results.jsonl"
-    rows = [json.loads(line) for line in results.open()] if results.exists() else []
+    results = Results(args.out / "results.jsonl")
     for arm in ["start", *args.arms]:
-        if any(row["arm"] == arm and row["seed"] == args.seed for row in rows):
-            continue
-        found: dict[str, Any] = {"steps": 0, "words": 0, "seconds": 0.0}
-        weights = args.start
-        if arm != "start":
-            folder = args.out / f"{arm.partition(':')[0]}-{args.seed}"
-            found, weights = train(arm, folder, args), folder / "run" / "model-last"
-        row = {"arm": arm, "seed": args.seed, **found, **measure(weights, args)}
-        print(row, flush=True)
-        with results.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        unit = {"arm": arm, "seed": args.seed}
+        results.get("core hours", unit, None, partial(run, arm, args))
+
+
+def run(arm: str, args: argparse.Namespace) -> dict[str, float]:
+    """Train an arm, if it is not the start, and measure it."""
+    if arm == "start":
+        return measure(args.start, args)
+    folder = args.out / f"{arm.partition(':')[0]}-{args.seed}"
+    return {**train(arm, folder, args), **measure(folder / "run" / "model-last", args)}
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ made from 23 million words by
 left out.
 
 OUT is a file of `results.py`, such as benchmarks/results/en_sm.jsonl, which has ours. Results that
-are there are not computed again; some with other steps or of another split are an error. The tables
-and pictures of the page are those of `evidence.py`, which measures the same by part.
+are there are not computed again. The tables and pictures of the page are those of `evidence.py`,
+which measures the same by part.
 """
 
 from __future__ import annotations
@@ -33,16 +33,14 @@ from __future__ import annotations
 import argparse
 import itertools
 import random
-import statistics
 import time
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from arms import (
     ARMS,
-    MIX,
     Arm,
     Files,
     add_file_options,
@@ -51,7 +49,7 @@ from arms import (
     load_pretrained,
     make_nlp,
 )
-from results import Results, fingerprint
+from results import Results, fingerprint, make_parser
 from spacy.language import Language
 from spacy.training.loop import train_while_improving
 from spacy.util import fix_random_seed
@@ -59,9 +57,6 @@ from tasks import ENGLISH, TASKS, Size, Task, batches, examples_of, parse_size, 
 from thinc.api import Adam
 
 from spacy_elmo import mixes
-from spacy_elmo.pipeline.mixes import Mix
-from spacy_elmo.viz import draw_mixes
-from spacy_elmo.viz.scores import Points, draw_curves
 
 PART = "tasks"  # of the results
 DROPOUT = 0.1  # of the task's own layers
@@ -122,14 +117,13 @@ def measure(
     arm: Arm,
     seed: int,
     data: Path,
-    files: Files,
-    weights: str = "en_sm",
-    max_steps: int | None = None,
     split: str = "test",
+    **how: Any,
 ) -> dict[str, Any]:
-    """Train once: the score in percent, the seconds that it took, and the mixes learned."""
+    """Train once: the score in percent, the seconds that it took, and the mixes learned. For the
+    arguments see `train`."""
     start = time.perf_counter()
-    nlp = train(task, size, arm, seed, data, files, weights, max_steps)
+    nlp = train(task, size, arm, seed, data, **how)
     seconds = time.perf_counter() - start
     scores = nlp.evaluate(examples_of(nlp, task, data, split))
     learned = [mix for mix in mixes(nlp) if mix.component == task.factory]
@@ -160,78 +154,26 @@ def units(
 def run(arguments: argparse.Namespace) -> None:
     results, weights = Results(arguments.out), fingerprint(arguments.weights)
     how = {"max_steps": arguments.max_steps, "split": arguments.split}
+    other = {name: value for name, value in how.items() if value not in (None, "test")}
     given = given_files(arguments, "")
     for unit in units(arguments.tasks, arguments.arms, arguments.sizes, arguments.seeds, given):
         arm, files = ARMS[unit["arm"]], given_files(arguments, unit["task"])
+        function = partial(
+            measure, TASKS[unit["task"]], unit["size"], arm, unit["seed"], arguments.data,
+            files=files, weights=arguments.weights, **how,
+        )  # fmt: skip
         of = weights if arm.elmo is not None else None
-        results.read()  # what other processes have added
-        if (found := results.find(PART, unit, of)) is None:
-            found = measure(
-                TASKS[unit["task"]], unit["size"], arm, unit["seed"], arguments.data, files,
-                arguments.weights, **how,
-            )  # fmt: skip
-            found |= {name: value for name, value in how.items() if value}
-            results.add(PART, unit, of, found)
-        check_the_same(arguments.out, unit, found, how)
-        print(*unit.values(), f"{found['score']:.2f}", f"{found['seconds']:.0f} s", flush=True)
-
-
-def check_the_same(path: Path, unit: Unit, found: dict[str, Any], how: dict[str, Any]) -> None:
-    """Stop if a result was computed in another way: the two would become one mean."""
-    for name, value in how.items():
-        if (other := found.get(name, {"split": "test"}.get(name))) != value:
-            raise SystemExit(
-                f"{path}: {' '.join(map(str, unit.values()))} has {name} = {other!r}, not "
-                f"{value!r}: choose another OUT."
-            )
-
-
-def draw_learning(results: list[dict[str, Any]], task: str, picture: Path) -> None:
-    """The picture of a task's scores by the share of its labels, of what has several shares."""
-    arms: dict[str, Points] = {}
-    for result in results:
-        if result["task"] == task and isinstance(size := result["size"], str):
-            share = 100.0 if size == "all" else float(size.rstrip("%"))
-            arms.setdefault(result["arm"], {}).setdefault(share, []).append(result["score"])
-    score = {"tag_acc": "accuracy", "dep_las": "labelled attachment", "ents_f": "F1"}
-    axis = f"{score.get(TASKS[task].score, TASKS[task].score)}, %"
-    draw_curves({axis: arms}, task.capitalize(), "share of the labels, %", picture)
-
-
-def learned(results: list[dict[str, Any]]) -> dict[str, list[Mix]]:
-    """The mixes that each task has learned from all labels, one for each seed."""
-    found = defaultdict(list)
-    for result in results:
-        if result["arm"] == MIX and result["size"] == list(TASKS[result["task"]].steps)[-1]:
-            found[result["task"]] += [Mix(*mix) for mix in result.get("mixes", [])]
-    return {task: found[task] for task in TASKS if found[task]}
-
-
-def draw_learned(found: dict[str, list[Mix]], picture: Path) -> None:
-    """The picture of the mixes of tasks, means of the seeds."""
-    means = [
-        Mix(
-            task,
-            "elmo",
-            tuple(map(statistics.mean, zip(*(mix.weights for mix in each), strict=True))),
-            statistics.mean(mix.gamma for mix in each),
-        )
-        for task, each in found.items()
-    ]
-    draw_mixes(means, title="Mixes of the tasks", output=picture)
+        results.get(PART, {**unit, **other}, of, function)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--data", type=Path, required=True)
+    parser = make_parser(__doc__.split("\n")[0])
     parser.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
     add_file_options(parser)
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=ENGLISH)
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     sizes = {"nargs": "+", "type": parse_size, "default": []}
     parser.add_argument("--sizes", **sizes, help="default: those of each task")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--max-steps", type=int, help="only try it, with so many steps")
     parser.add_argument("--split", choices=["dev", "test"], default="test")
     run(parser.parse_args())

@@ -7,7 +7,7 @@ A directory of `peers/embed.py` has ``sentences.json``, a list of lists of words
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import List  # noqa: UP035
@@ -34,6 +34,33 @@ def places(directory: str) -> dict[tuple[str, ...], int]:
     return found
 
 
+class Vectors:
+    """The layers of a model for words of a sentence, ``(n_layers, n_words, width)``.
+
+    Args:
+        directory, model: see this module.
+    """
+
+    def __init__(self, directory: Path, model: str = "minilm"):
+        self.layers = np.load(directory / f"{model}.npy", mmap_mode="r")
+        self.places = places(str(directory))
+
+    def __call__(self, words: Iterable[str]) -> np.ndarray:
+        """Read a sentence.
+
+        Raises:
+            ValueError: it is not in the directory.
+        """
+        sentence = tuple(words)
+        if sentence not in self.places:
+            raise ValueError(
+                f"There are no vectors of the sentence '{' '.join(sentence)}'. Run peers/embed.py "
+                f"with the task that it is of."
+            )
+        start = self.places[sentence]
+        return self.layers[:, start : start + len(sentence)].astype("float32")
+
+
 def Embedded(model: str, path: str) -> Model[List[Doc], List[Floats2d]]:
     """``benchmarks.Embedded.v1``: a learned mix of the layers of a frozen model.
 
@@ -41,8 +68,7 @@ def Embedded(model: str, path: str) -> Model[List[Doc], List[Floats2d]]:
         model: its name in the directory.
         path: the directory.
     """
-    layers = np.load(Path(path, f"{model}.npy"), mmap_mode="r")
-    attrs = {"layers": layers, "places": places(path)}
+    attrs = {"vectors": Vectors(Path(path), model)}
     read: Model[List[Doc], List[Floats3d]] = Model("embedded", forward, attrs=attrs)
     return chain(read, ScalarMix(l2=0.001))
 
@@ -50,27 +76,8 @@ def Embedded(model: str, path: str) -> Model[List[Doc], List[Floats2d]]:
 def forward(
     model: Model[List[Doc], List[Floats3d]], docs: List[Doc], is_train: bool
 ) -> tuple[List[Floats3d], Callable[[List[Floats3d]], List[Doc]]]:
-    starts = [find(model.attrs["places"], doc) for doc in docs]
-    parts = [
-        model.attrs["layers"][:, start : start + len(doc)].astype("float32")
-        for start, doc in zip(starts, docs, strict=True)
-    ]
+    parts = [model.attrs["vectors"](token.text for token in doc) for doc in docs]
     return parts, lambda dY: list(docs)
-
-
-def find(places: dict[tuple[str, ...], int], doc: Doc) -> int:
-    """The first row of a Doc.
-
-    Raises:
-        ValueError: its sentence is not in the directory.
-    """
-    words = tuple(token.text for token in doc)
-    if words not in places:
-        raise ValueError(
-            f"There are no vectors of the sentence '{' '.join(words)}'. Run peers/embed.py with "
-            f"the task that it is of."
-        )
-    return places[words]
 
 
 registry.architectures.register("benchmarks.Embedded.v1", func=Embedded)

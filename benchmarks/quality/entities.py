@@ -9,16 +9,13 @@ rest is as in `downstream.py`.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import statistics
-from collections import defaultdict
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from arms import ARMS, MIX, make_nlp
 from downstream import DROPOUT, train_for
-from results import Results, fingerprint
+from results import Results, fingerprint, make_parser
 from spacy.util import fix_random_seed
 from tasks import TASKS, batches, examples_of
 from thinc.api import Adam
@@ -57,26 +54,15 @@ def measure(name: str, seed: int, data: Path, all_steps: list[int]) -> dict[str,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("out", type=Path, help="a file, to which results are added")
-    parser.add_argument("--data", type=Path, required=True)
+    parser = make_parser(__doc__.split("\n")[0], seeds=7)
     parser.add_argument("--arms", nargs="+", choices=TRIED, default=[*TRIED])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[*range(7)])
     parser.add_argument("--steps", nargs="+", type=int, default=[1000, 2000])
     arguments = parser.parse_args()
     results, weights = Results(arguments.out), fingerprint("en_sm")
-    scores: dict[tuple[str, str], list[Any]] = defaultdict(list)
     for seed, name in itertools.product(arguments.seeds, arguments.arms):
-        unit = {"arm": name, "seed": seed}
-        results.read()
-        if (found := results.find(PART, unit, weights)) is None:
-            found = measure(name, seed, arguments.data, arguments.steps)
-            results.add(PART, unit, weights, found)
-        print(name, seed, *(f"{key}: {f1:.1f}" for key, f1 in found.items()), flush=True)
-        for key, f1 in found.items():
-            scores[name, key].append(f1)
-    for (name, key), each in scores.items():
-        print(f"{name}, {key}: {statistics.mean(each):.1f}")
+        function = partial(measure, name, seed, arguments.data, arguments.steps)
+        results.get(PART, {"arm": name, "seed": seed}, weights, function)
+    results.print_means(PART)
 
 
 if __name__ == "__main__":

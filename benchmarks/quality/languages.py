@@ -31,10 +31,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pretrained  # noqa: F401  registers its reader
+import pretrained
 from results import Results
 from spacy.cli.evaluate import evaluate
 from spacy.cli.train import train
@@ -92,20 +93,21 @@ def run(args: argparse.Namespace) -> None:
             measured = {**unit, "sentences": args.sentences, "steps": args.steps, "arm": arm}
             if arm not in TIMED:
                 del measured["minutes"]
-            results.read()  # what other processes have added
-            if results.find(PART, measured, None) is None:
-                start = core_seconds()
-                read_data(unit, folder, args)
-                files = prepare(arm, unit, folder, args)
-                prepared = core_seconds()
-                found = {
-                    "scores": dict(measure(arm, files, unit, folder, args)),
-                    "minutes": (prepared - start) / 60,
-                    "task_minutes": (core_seconds() - prepared) / 60,
-                    **(facts(Path(files["weights"])) if arm == ELMO else {}),
-                }
-                results.add(PART, measured, None, found)
-                print(name, unit["seed"], arm, found["scores"], flush=True)
+            results.get(PART, measured, None, partial(measure, arm, unit, folder, args))
+
+
+def measure(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """Scores in percent, the minutes of preparation and of the tasks, and facts of a biLM."""
+    start = core_seconds()
+    read_data(unit, folder, args)
+    files = prepare(arm, unit, folder, args)
+    prepared = core_seconds()
+    return {
+        "scores": dict(train_tasks(arm, files, unit, folder, args)),
+        "minutes": (prepared - start) / 60,
+        "task_minutes": (core_seconds() - prepared) / 60,
+        **(facts(Path(files["weights"])) if arm == ELMO else {}),
+    }
 
 
 def core_seconds() -> float:
@@ -200,18 +202,13 @@ def train_floret(shards: Path, folder: Path, lang: str) -> None:
 
 def train_tok2vec(shards: Path, out: Path, unit: Unit) -> None:
     """`spacy pretrain`, for the unit's minutes of processor time."""
-    config = load_config(DEFAULT_CONFIG_PRETRAIN_PATH).merge(
-        make_config("tagger", NOTHING, {}, unit, Size())
-    )
-    seconds = 60 * unit["minutes"]
-    reader = {"@readers": "benchmarks.UntilTime.v1", "paths": [str(shards)], "seconds": seconds}
-    config["corpora"] = {"pretrain": reader}
-    config["pretraining"]["max_epochs"] = 1
+    config = make_config("tagger", NOTHING, {}, unit, Size())
+    config = pretrained.until(config, [str(shards)], 60 * unit["minutes"])
     # spaCy writes model-last.bin after Ctrl-C, too.
     unfinished = out.with_name(f"{out.name}.new")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    pretrain(config.interpolate(), unfinished)
+    pretrain(config, unfinished)
     unfinished.rename(out)
 
 
@@ -230,7 +227,7 @@ def make_config(task: str, arm: str, files: dict[str, str], unit: Unit, limits: 
     return config
 
 
-def measure(
+def train_tasks(
     arm: str, files: dict[str, str], unit: Unit, folder: Path, args: argparse.Namespace
 ) -> Iterator[tuple[str, float]]:
     """Train and test each task: its score in percent."""

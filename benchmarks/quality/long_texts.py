@@ -10,17 +10,16 @@ Besides the accuracy, texts a second of one core are printed. OUT is a file of `
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import random
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from downstream import train_for
-from results import Results, fingerprint
+from results import Results, fingerprint, make_parser
 from spacy.cli.init_config import init_config
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -106,29 +105,15 @@ def measure(data: Path, name: str, n_words: int, seed: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--data", type=Path, required=True)
+    parser = make_parser(__doc__.split("\n")[0])
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--words", nargs="+", type=int, default=[50, 100, 0], help="0: all")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     options = parser.parse_args()
     results, weights = Results(options.out), fingerprint("en_sm")
-    found: dict[tuple[str, int], list[Any]] = {}
     for seed, name, words in itertools.product(options.seeds, options.sets, options.words):
         unit = {"set": name, "words": words or "all", "seed": seed}
-        results.read()
-        if (each := results.find(PART, unit, weights)) is None:
-            each = measure(options.data, name, words, seed)
-            results.add(PART, unit, weights, each)
-        print(*unit.values(), each, flush=True)
-        found.setdefault((name, words), []).append(each)
-    for (name, words), every in found.items():
-        scores = [each["accuracy"] for each in every]
-        speed = max(each["texts/s"] for each in every)
-        half = (max(scores) - min(scores)) / 2
-        accuracy = f"{statistics.mean(scores):.1f} ± {half:.1f}"
-        print(f"| {name} | {words or 'all'} | {accuracy} | {speed:.0f} |")
+        results.get(PART, unit, weights, partial(measure, options.data, name, words, seed))
+    results.print_means(PART)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How well does a tagger read what it has not learned from: typos, other casing, unseen words?
+"""How well does a tagger read what it has not learned from: typos, unseen words?
 
 A tagger learns from clean text, as in `downstream.py`, without ELMo and with it, and reads the same
 sentences as they are and with noise: one typo (two letters swapped, one left out, doubled or
-replaced by another) in a share of the words of four letters or more; all in lower case; all in
-upper case. Its accuracies (XPOS) are those on all words of the dev set, and, on clean text, on the
-words that were not in its training sentences.
+replaced by another) in a share of the words of four letters or more. Its accuracies (XPOS) are
+those on all words of the dev set, and, on clean text, on the words that were not in its training
+sentences.
 """
 
 from __future__ import annotations
@@ -51,8 +51,6 @@ NOISE: dict[str, Noise] = {
     "clean": lambda word, rng: word,
     "typos in 10 %": typos(0.1),
     "typos in all": typos(1.0),
-    "lower case": lambda word, rng: word.lower(),
-    "upper case": lambda word, rng: word.upper(),
 }
 UNSEEN = "unseen words"
 

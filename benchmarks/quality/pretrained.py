@@ -48,10 +48,16 @@ def until_time(paths: list[str], seconds: float) -> Callable[[Language], Iterato
     return read
 
 
-def make_config(texts: list[str], seconds: float) -> Config:
-    nlp = make_nlp(TASKS["tagger"], ARMS["HashEmbedCNN"], {})
-    config = Config(nlp.config).merge(load_config(DEFAULT_CONFIG_PRETRAIN_PATH))
-    config["pretraining"] |= {"component": "tagger", "layer": "tok2vec", "max_epochs": 1}
+def until(config: Config, texts: list[str], seconds: float, **settings: str) -> Config:
+    """The config of a pretraining on texts, for so long.
+
+    Args:
+        config: of the pipeline.
+        texts, seconds: see `until_time`.
+        settings: of the pretraining.
+    """
+    config = load_config(DEFAULT_CONFIG_PRETRAIN_PATH).merge(config)
+    config["pretraining"] |= {**settings, "max_epochs": 1}
     reader = {"@readers": "benchmarks.UntilTime.v1", "paths": texts, "seconds": seconds}
     config["corpora"] = {"pretrain": reader}
     return config.interpolate()
@@ -64,7 +70,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, required=True, help="of processor time")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        pretrain(make_config(arguments.texts, arguments.seconds), Path(name), silent=False)
+        config = make_nlp(TASKS["tagger"], ARMS["HashEmbedCNN"], {}).config
+        what = {"component": "tagger", "layer": "tok2vec"}
+        config = until(config, arguments.texts, arguments.seconds, **what)
+        pretrain(config, Path(name), silent=False)
         arguments.out.write_bytes(Path(name, "model-last.bin").read_bytes())
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import spacy
 import torch
-from embedded import places
+from embedded import Vectors
+from similarity import make_nlp
 from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc
 from spacy.training import Example, biluo_tags_to_spans, iob_to_biluo
@@ -43,30 +43,22 @@ class Elmo:
     features = ("0", "1", "2", "all", "forward", "backward")
 
     def __init__(self, weights: str):
-        self.nlp = spacy.blank("en")
-        model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights}
-        self.elmo = self.nlp.add_pipe("elmo", config={"store": ["layers"], "model": model})
-        self.nlp.initialize()
+        self.nlp = make_nlp(weights, vectors="vocab")
 
     def __call__(self, sentences: list[list[str]]) -> np.ndarray:
-        docs = self.elmo.pipe(Doc(self.nlp.vocab, words=words) for words in sentences)
+        docs = self.nlp.pipe(Doc(self.nlp.vocab, words=words) for words in sentences)
         return np.concatenate([doc._.elmo_layers for doc in docs], axis=1)
 
 
 class Embeddings:
-    """The layers of another model, as `embedded` describes them."""
+    """The layers of another model."""
 
     def __init__(self, directory: Path, model: str):
-        self.layers = np.load(directory / f"{model}.npy", mmap_mode="r")
-        self.places = places(str(directory))
-        self.features = (*map(str, range(len(self.layers))), "all")
+        self.vectors = Vectors(directory, model)
+        self.features = (*map(str, range(len(self.vectors.layers))), "all")
 
     def __call__(self, sentences: list[list[str]]) -> np.ndarray:
-        starts = [self.places[tuple(words)] for words in sentences]
-        rows = np.concatenate(
-            [i + np.arange(len(w)) for i, w in zip(starts, sentences, strict=True)]
-        )
-        return self.layers[:, rows].astype("float32")
+        return np.concatenate(list(map(self.vectors, sentences)), axis=1)
 
 
 def bio(doc: Doc) -> list[str]:
@@ -81,52 +73,59 @@ TASKS = {
 }
 
 
-def regression(x: torch.Tensor, y: torch.Tensor, n_labels: int, l2: float) -> torch.Tensor:
-    """Weights ``(D + 1, labels)`` of a multinomial logistic regression, by L-BFGS."""
-    weights = torch.zeros(x.shape[1] + 1, n_labels, requires_grad=True)
-    optimizer = torch.optim.LBFGS(
-        [weights], max_iter=MAX_STEPS, history_size=10, line_search_fn="strong_wolfe"
-    )
-
-    def loss() -> torch.Tensor:
-        optimizer.zero_grad()
-        value = F.cross_entropy(x @ weights[:-1] + weights[-1], y)
-        value = value + l2 * weights[:-1].square().sum()
-        value.backward()
-        return value
-
-    optimizer.step(loss)
-    return weights.detach()
-
-
-class Sentences(NamedTuple):
-    """Docs with the layers ``(L + 1, n, 2P)`` and labels of all tokens, one after the other."""
-
-    docs: list[Doc]
-    layers: np.ndarray
-    labels: list[str]
-
-    def select(self, feature: str) -> Cases:
-        """With "all" layers, a single one, or one direction's half of all layers."""
-        layers, half = self.layers, self.layers.shape[2] // 2
-        if feature == "forward":
-            layers = layers[:, :, :half]
-        elif feature == "backward":
-            layers = layers[:, :, half:]
-        elif feature != "all":
-            layers = layers[int(feature)][None]
-        return Cases(self.docs, np.concatenate(list(layers), axis=1), self.labels)
-
-
 class Cases(NamedTuple):
-    """Docs with the features ``(n, D)`` and labels of their tokens."""
+    """Docs with the features ``(n, D)`` and labels of all tokens, one after the other."""
 
     docs: list[Doc]
     features: np.ndarray
     labels: list[str]
 
-    def standardised(self, mean: np.ndarray, spread: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy((self.features - mean) / spread)
+
+def select(layers: np.ndarray, feature: str) -> np.ndarray:
+    """Features ``(n, D)``: "all" layers ``(L + 1, n, 2P)``, a single one, or one direction's half
+    of all layers."""
+    half = layers.shape[2] // 2
+    if feature == "forward":
+        layers = layers[:, :, :half]
+    elif feature == "backward":
+        layers = layers[:, :, half:]
+    elif feature != "all":
+        layers = layers[int(feature)][None]
+    return np.concatenate(list(layers), axis=1)
+
+
+class Regression:
+    """A multinomial logistic regression by L-BFGS, with a penalty on the mean loss."""
+
+    def __init__(self, l2: float):
+        self.l2 = l2
+
+    def fit(self, x: np.ndarray, labels: Sequence[str]) -> Regression:
+        self.names, targets = np.unique(labels, return_inverse=True)
+        inputs, y = torch.from_numpy(x), torch.from_numpy(targets)
+        weights = torch.zeros(x.shape[1] + 1, len(self.names), requires_grad=True)
+        optimizer = torch.optim.LBFGS(
+            [weights], max_iter=MAX_STEPS, history_size=10, line_search_fn="strong_wolfe"
+        )
+
+        def loss() -> torch.Tensor:
+            optimizer.zero_grad()
+            value = F.cross_entropy(inputs @ weights[:-1] + weights[-1], y)
+            value = value + self.l2 * weights[:-1].square().sum()
+            value.backward()
+            return value
+
+        optimizer.step(loss)
+        self.weights = weights.detach().numpy()
+        return self
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        return self.names[(x @ self.weights[:-1] + self.weights[-1]).argmax(axis=1)]
+
+
+def accuracy(model: Regression, x: np.ndarray, labels: Sequence[str]) -> float:
+    """In percent."""
+    return 100 * float(np.mean(model.predict(x) == np.array(labels)))
 
 
 def entity_f1(docs: list[Doc], tags: list[str]) -> float:
@@ -141,28 +140,18 @@ def entity_f1(docs: list[Doc], tags: list[str]) -> float:
     return 100 * get_ner_prf(examples)["ents_f"]
 
 
-def score(
-    task: str, split: Cases, x: torch.Tensor, weights: torch.Tensor, names: list[str]
-) -> float:
-    chosen = (x @ weights[:-1] + weights[-1]).argmax(dim=1)
-    tags = [names[i] for i in chosen]
+def score(task: str, model: Regression, cases: Cases) -> float:
     if task == "entities":
-        return entity_f1(split.docs, tags)
-    return 100 * float(np.mean(np.array(tags) == np.array(split.labels)))
+        return entity_f1(cases.docs, model.predict(cases.features).tolist())
+    return accuracy(model, cases.features, cases.labels)
 
 
-def probe(task: str, train: Cases, dev: Cases, test: Cases) -> float:
+def probe(task: str, *parts: Cases) -> float:
     """The score of the test set, with the regularization that is best on the dev set."""
-    names, x = sorted(set(train.labels)), train.features
-    mean, spread = x.mean(axis=0), x.std(axis=0) + 1e-6
-    y = torch.tensor([names.index(label) for label in train.labels])
-    inputs = torch.from_numpy((x - mean) / spread)
-    on_dev, on_test = dev.standardised(mean, spread), test.standardised(mean, spread)
-    best = (-1.0, torch.empty(0))
-    for l2 in L2:
-        weights = regression(inputs, y, len(names), l2)
-        best = max(best, (score(task, dev, on_dev, weights, names), weights), key=lambda r: r[0])
-    return score(task, test, on_test, best[1], names)
+    mean, spread = parts[0].features.mean(axis=0), parts[0].features.std(axis=0) + 1e-6
+    train, dev, test = (part._replace(features=(part.features - mean) / spread) for part in parts)
+    models = (Regression(l2).fit(train.features, train.labels) for l2 in L2)
+    return score(task, max(models, key=lambda model: score(task, model, dev)), test)
 
 
 Reader = Callable[[list[list[str]]], np.ndarray]  # sentences to layers, as `Elmo`
@@ -173,32 +162,29 @@ def measure(
     data: Path,
     name: str,
     features: Sequence[str],
-    seeds: Sequence[int],
+    seed: int,
     split: str = "test",
-) -> dict[str, list[float]]:
-    """Scores in percent of each feature, one for each seed.
+) -> dict[str, float]:
+    """Scores in percent of each feature.
 
     Args:
         read_layers: an `Elmo` or `Embeddings`.
         data: see `tasks`.
         name: of a task.
         features: layers' numbers, "all", "forward" or "backward".
-        seeds: of the training samples.
+        seed: of the training sample.
         split: "test" or "dev".
     """
-    task = TASKS[name]
-
-    def read(split: str, seed: int | None) -> Sentences:
-        docs = [doc for doc in task.read(data, split) if len(doc)]
-        docs = docs if seed is None else random.Random(seed).sample(docs, min(task.size, len(docs)))
+    task, parts = TASKS[name], []
+    for each in ("train", "dev", split):
+        docs = [doc for doc in task.read(data, each) if len(doc)]
+        if each == "train":
+            docs = random.Random(seed).sample(docs, min(task.size, len(docs)))
         layers = read_layers([[t.text for t in doc] for doc in docs])
-        return Sentences(docs, layers, [label for doc in docs for label in task.label(doc)])
-
-    dev, test = read("dev", None), read(split, None)
-    scores: dict[str, list[float]] = {feature: [] for feature in features}
-    for seed in seeds:
-        train = read("train", seed)
-        for feature in features:
-            parts = [each.select(feature) for each in (train, dev, test)]
-            scores[feature].append(probe(name, *parts))
-    return scores
+        parts.append((docs, layers, [label for doc in docs for label in task.label(doc)]))
+    return {
+        feature: probe(
+            name, *(Cases(docs, select(layers, feature), y) for docs, layers, y in parts)
+        )
+        for feature in features
+    }

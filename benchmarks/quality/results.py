@@ -7,10 +7,15 @@ appended, so a run that was stopped is continued, and several at once may share 
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from spacy_elmo.util.files import write_text
 from spacy_elmo.weights.find import WeightsLike, find_weights
@@ -75,9 +80,31 @@ class Results:
     def add(self, part: str, unit: Unit, weights: str | None, found: Any) -> None:
         record = {"part": part, "unit": unit, "weights": weights, "found": found}
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        line = json.dumps(record, ensure_ascii=False)
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
-        self.records[part, key(unit), weights] = record
+            file.write(f"{line}\n")
+        self.records[part, key(unit), weights] = json.loads(line)  # as the next process reads it
+
+    def get(self, part: str, unit: Unit, weights: str | None, measure: Callable[[], Any]) -> Any:
+        """What was found, which is measured if no process has done so yet."""
+        self.read()
+        if self.find(part, unit, weights) is None:
+            self.add(part, unit, weights, measure())
+        found = self.find(part, unit, weights)
+        print(*unit.values(), found, flush=True)
+        return found
+
+    def print_means(self, part: str) -> None:
+        """The means of the seeds, unit by unit."""
+        seeds: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for (name, _, _), record in self.records.items():
+            if name == part:
+                unit = {each: x for each, x in record["unit"].items() if each != "seed"}
+                seeds[", ".join(map(str, unit.values()))].append(record["found"])
+        for title, found in seeds.items():
+            for name in found[0]:
+                means = np.mean([each[name] for each in found], axis=0)
+                print(f"{title}, {name}: {means.round(1)}")
 
     def of(self, part: str, weights: str) -> list[tuple[Unit, Any]]:
         """Units of a part and what was found, of some weights (with any head) and of none."""
@@ -95,6 +122,15 @@ class Results:
         lines = (json.dumps(record, ensure_ascii=False) for _, record in chosen)
         write_text(self.path, "".join(f"{line}\n" for line in lines))
         self.size = self.path.stat().st_size
+
+
+def make_parser(title: str, seeds: int = 3) -> argparse.ArgumentParser:
+    """The options that scripts have in common."""
+    parser = argparse.ArgumentParser(description=title)
+    parser.add_argument("out", type=Path, help="a file, to which results are added")
+    parser.add_argument("--data", type=Path, required=True, help="see benchmarks/README.md")
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(range(seeds)))
+    return parser
 
 
 def is_of(fingerprint: str | None, weights: str) -> bool:

@@ -10,17 +10,14 @@ rest is as in `downstream.py`.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import statistics
-from collections import defaultdict
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from arms import ARMS, BOTH, WITHOUT
 from downstream import train
-from results import Results, fingerprint
+from results import Results, fingerprint, make_parser
 from spacy.tokens import Doc
 from tasks import Task, examples_of, read_ewt
 
@@ -46,37 +43,26 @@ def measure(
     found = {}
     for n in (1, 10):
         scores = nlp.evaluate(examples_of(nlp, task._replace(read=partial(read, n)), data, "dev"))
-        found[n] = [100 * scores[name] for name in ("sents_f", "dep_las") if name in scores]
+        found[str(n)] = [100 * scores[name] for name in ("sents_f", "dep_las") if name in scores]
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("out", type=Path, help="a file, to which results are added")
-    parser.add_argument("--data", type=Path, required=True)
+    parser = make_parser(__doc__.split("\n")[0])
     parser.add_argument("--factories", nargs="+", default=["parser", "senter"])
     parser.add_argument("--n-sents", nargs="+", type=int, default=[1, 10], help="a Doc to learn")
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()
     results, weights = Results(arguments.out), fingerprint("en_sm")
-    means = defaultdict(list)
-    for seed, factory, n_sents in itertools.product(
-        arguments.seeds, arguments.factories, arguments.n_sents
+    data, steps = arguments.data, arguments.steps
+    for seed, factory, n_sents, (name, segments) in itertools.product(
+        arguments.seeds, arguments.factories, arguments.n_sents, SEGMENTS.items()
     ):
-        for name, segments in SEGMENTS.items():
-            unit = {"factory": factory, "n_sents": n_sents, "segments": name, "seed": seed}
-            unit["steps"] = arguments.steps
-            of = weights if segments else None
-            results.read()
-            if (found := results.find(PART, unit, of)) is None:
-                found = measure(factory, n_sents, segments, seed, arguments.data, arguments.steps)
-                results.add(PART, unit, of, found)
-            print(*unit.values(), found, flush=True)
-            for n, scores in found.items():
-                means[factory, n_sents, name, int(n)].append(scores)
-    for unit, scores in means.items():
-        print(*unit, *(f"{statistics.mean(each):.1f}" for each in zip(*scores, strict=True)))
+        unit = {"factory": factory, "n_sents": n_sents, "segments": name, "seed": seed}
+        function = partial(measure, factory, n_sents, segments, seed, data, steps)
+        of = weights if segments else None
+        results.get(PART, {**unit, "steps": steps}, of, function)
+    results.print_means(PART)
 
 
 if __name__ == "__main__":

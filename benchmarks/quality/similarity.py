@@ -33,17 +33,17 @@ from spacy_elmo.weights.find import find_weights
 Vectors = dict[str, np.ndarray]  # by kind, each (n, dimensions)
 
 
-def make_nlp(weights: str) -> Language:
-    """A pipeline whose tokens have layers and vectors that are compared.
+def make_nlp(weights: str, vectors: str = "elmo") -> Language:
+    """A pipeline whose tokens have layers, and vectors that are compared.
 
     Raises:
-        SystemExit: the weights have no statistics.
+        SystemExit: the weights have no statistics, which "elmo" vectors need.
     """
     nlp = blank_pipeline(find_weights(weights), default="en")
     model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights}
-    nlp.add_pipe("elmo", config={"model": model, "store": ["layers"], "vectors": "elmo"})
+    nlp.add_pipe("elmo", config={"model": model, "store": ["layers"], "vectors": vectors})
     nlp("Load the weights.")
-    if nlp.get_pipe("elmo").bilm.statistics is None:
+    if vectors == "elmo" and nlp.get_pipe("elmo").bilm.statistics is None:
         raise SystemExit(f"'{weights}' has no statistics: elmo convert --statistics adds them")
     return nlp
 

@@ -26,7 +26,6 @@ EN_MD = "en_md", "be1353e2d81a"  # name and fingerprint
 RECIPES, SIX_TASKS = RESULTS / "recipes.jsonl", RESULTS / "six_tasks.jsonl"
 SIX_TASKS_OF = "en_sm-0.2.0", "6521b5a71ccc"  # name and fingerprint: these take days
 NONE = "–"
-PAIRED_SEEDS = range(5)
 
 TASKS = {  # label: task, size, arm with ELMo
     "tagger, 500 sentences": ("tagger", 500, BOTH),
@@ -36,11 +35,6 @@ TASKS = {  # label: task, size, arm with ELMo
     "parser, 2,000": ("parser", 2000, MIX),
     "parser, all 12,544": ("parser", "all", MIX),
     "NER, WNUT-17": ("ner", "all", MIX),
-}
-KOREAN = {
-    "morpheme tagger (UD Korean-GSD), 500 sentences": ("ko-tagger", 500, BOTH),
-    "NER (KLUE-NER, F1), 500 sentences": ("ko-ner", 500, MIX),
-    "film reviews (NSMC), 1,000 reviews": ("ko-textcat", 1000, LINEAR),
 }
 PEERS = {  # title: arm, name in the results of speeds
     "nothing": (WITHOUT, ""),
@@ -67,17 +61,10 @@ ARMS = {
     "learned mix, fine-tuned": "ELMo, fine-tuned",
     "learned mix, adapted to the task's text first": "ELMo, adapted",
 }
-INSTEAD_OF_MIX = {
-    "average (λ = 1)": "ELMo, average (λ = 1)",
-    "the top layer alone": "ELMo, top layer",
-}
 COMPARED_MIXES: dict[str, int | str] = {"tagger": 500, "parser": 500, "ner": "all"}
 TAGGER_ONLY = ("ELMo, output", "ELMo, without a CNN", "ELMo, fine-tuned")
-REGISTERS = {
-    "Wikipedia": "enwiki",
-    "novels of 1880–1920": "fiction-pd",
-    "MASC: email, blogs, speech, news; never trained on": "masc",
-}
+REGISTERS = ("enwiki", "fiction-pd", "masc")  # whose whole texts are predicted
+SHARES = ("1%", "3%", "10%", "30%", "all")  # of the labels
 LANGS = {
     "de": "German", "pt": "Portuguese", "ro": "Romanian", "hu": "Hungarian", "uk": "Ukrainian",
     "sv": "Swedish", "ko": "Korean", "es": "Spanish", "fr": "French", "it": "Italian",
@@ -129,10 +116,6 @@ class Found:
         found = self.all("tasks", task=task, size=size, arm=arm)
         return {seed: value["score"] for seed, value in found.items() if seed in seeds}
 
-    def one(self, part: str, **unit: Any) -> Any:
-        """What was found for a unit without seeds."""
-        return self.all(part, **unit)[None]
-
     def values(self, part: str, *path: str, **unit: Any) -> float:
         """The mean of the seeds of a value inside of what was found."""
         each = list(self.all(part, **unit).values())
@@ -149,33 +132,39 @@ Cell = float | str | None
 
 
 def row(label: str, cells: Sequence[Cell], best: Callable[..., float] | None, digits: int) -> str:
-    """A line; the cells that `best` chooses are bold."""
+    return f"| {label} | {' | '.join(format_cells(cells, best, digits))} |"
+
+
+def format_cells(
+    cells: Sequence[Cell], best: Callable[..., float] | None, digits: int
+) -> list[str]:
+    """The cells, those that `best` chooses in bold."""
     numbers = [f"{cell:.{digits}f}" for cell in cells if isinstance(cell, float)]
     top = f"{best(map(float, numbers)):.{digits}f}" if best and numbers else ""
     texts = [
         NONE if cell is None else f"{cell:.{digits}f}" if isinstance(cell, float) else cell
         for cell in cells
     ]
-    return f"| {label} | " + " | ".join(f"**{t}**" if t == top else t for t in texts) + " |"
+    return [f"**{text}**" if text == top else text for text in texts]
 
 
-def columns(rows: dict[str, list[Cell]], digits: Sequence[int], bold: bool = True) -> list[str]:
+def columns(rows: dict[str, list[Cell]], digits: Sequence[int]) -> Iterator[str]:
     """Lines whose best value of each column is bold."""
-    texts = {label: [] for label in rows}
-    for cells, n in zip(zip(*rows.values(), strict=True), digits, strict=True):
-        line = row("", cells, max if bold else None, n).split(" | ")[1:]
-        for label, text in zip(rows, line, strict=True):
-            texts[label].append(text.removesuffix(" |"))
-    return [f"| {label} | " + " | ".join(cells) + " |" for label, cells in texts.items()]
+    texts = [
+        format_cells(column, max, n)
+        for column, n in zip(zip(*rows.values(), strict=True), digits, strict=True)
+    ]
+    for label, cells in zip(rows, zip(*texts, strict=True), strict=True):
+        yield f"| {label} | {' | '.join(cells)} |"
 
 
 def head(*titles: str) -> list[str]:
     return [f"| {' | '.join(titles)} |".replace("|  |", "| |"), "|---" * len(titles) + "|"]
 
 
-def gains(found: Found, rows: dict[str, tuple[str, int | str, str]], without: str) -> Iterator[str]:
-    yield from head("", without, "with ELMo", "error reduction")
-    for label, (task, size, arm) in rows.items():
+def gains(found: Found) -> Iterator[str]:
+    yield from head("", WITHOUT, "with ELMo", "error reduction")
+    for label, (task, size, arm) in TASKS.items():
         before, after = found.scores(task, size, WITHOUT), found.scores(task, size, arm)
         base = mean(before[seed] for seed in after if seed in before)
         a, b = mean(before.values()), mean(after.values())
@@ -244,10 +233,9 @@ def models(found: Found) -> Iterator[str]:
 
 
 def learning_curve(found: Found) -> Iterator[str]:
-    sizes = ("1%", "3%", "10%", "30%", "all")
-    yield from head("", *sizes)
+    yield from head("", *SHARES)
     for label, arm in (("HashEmbedCNN", WITHOUT), ("with ELMo", MIX)):
-        cells = [found.scores("tagger", size, arm)[0] for size in sizes]
+        cells = [found.scores("tagger", size, arm)[0] for size in SHARES]
         yield row(label, [f"**{c:.2f}**" if arm == MIX else c for c in cells], None, 2)
 
 
@@ -266,10 +254,7 @@ def paper_tasks(found: Found) -> Iterator[str]:
     """The six tasks of the paper, by `six_tasks.py`; of earlier weights if it says so."""
     title, weights = SIX_TASKS_OF
     measured = six_tasks.measured(Results(SIX_TASKS), weights)
-    lines = [*six_tasks.lines(measured, ["without", "input", "input and output"])]
-    if len(lines) == 2:
-        raise Missing("no result of six tasks")
-    yield from lines
+    yield from six_tasks.lines(measured, ["without", "input", "input and output"])
     if weights != found.weights:
         yield from ("", f"*Weights: `{title}`.*")
 
@@ -279,7 +264,7 @@ def senses(found: Found) -> Iterator[str]:
         return (100 if part == "similarity" else 1) * found.values(part, *path, set=name)
 
     def demo(name: str) -> float:
-        return found.one("senses", set="sentences")["all"][1][name]
+        return found.all("senses", set="sentences")[None]["all"][1][name]
 
     rows: dict[str, list[Cell]] = {}
     for label, vectors, in_context, written in (
@@ -335,11 +320,8 @@ def texts(found: Found) -> Iterator[str]:
         rows[f"regression on {label}"] = []
         for task in sets:
             each = found.all("texts", task=task, **model).values()
-            if not all(name in value for value in each):
-                raise Missing(f"no result of texts: {task}, {name}")
-            rows[f"regression on {label}"].append(
-                mean(pair[1] for value in each for pair in value[name])
-            )
+            score = mean(pair[1] for value in each for pair in value[name])
+            rows[f"regression on {label}"].append(score)
     for label, arm in (
         ("spaCy's `TextCatEnsemble`", ENSEMBLE),
         ("ELMo: `TextCatLinear`", LINEAR),
@@ -371,8 +353,6 @@ def language_results(path: Path) -> LanguageResults:
         known = found.setdefault(key, {})
         for name, each in value["scores"].items():
             known.setdefault(name, []).append(each)
-    if not found:
-        raise Missing("no result of languages")
     return found
 
 
@@ -412,7 +392,7 @@ def reduction(plain: list[float], elmo: list[float]) -> str:
 
 
 TABLES: dict[str, Callable[[Found], Iterator[str]]] = {
-    "tasks": lambda found: gains(found, TASKS, WITHOUT),
+    "tasks": gains,
     "labels": learning_curve,
     "alternatives": alternatives,
     "models": models,

@@ -22,7 +22,6 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.training.batchers import minibatch_by_words
 from spacy.training.converters import conll_ner_to_docs, conllu_to_docs
-from spacy.util import filter_spans
 
 from spacy_elmo.text.readers import blank
 
@@ -94,28 +93,9 @@ def read_ewt(data: Path, split: str, n_sents: int = 1) -> Iterator[Doc]:
     return conllu_to_docs(text, n_sents=n_sents, no_print=True)
 
 
-def read_gsd(data: Path, split: str) -> Iterator[Doc]:
-    """UD Korean-GSD, the dev and test sets without sentences of the training set."""
-    folder, known = data / "ud" / "UD_Korean-GSD", set()
-    if split != "train":
-        known = {doc.text for doc in read_gsd(data, "train")}
-    docs = conllu_to_docs(read_text(folder / f"{split}.conllu.xz"), n_sents=1, no_print=True)
-    return (doc for doc in docs if doc.text not in known)
-
-
 def read_wnut(data: Path, split: str) -> Iterator[Doc]:
     text = read_text(data / "ner" / "wnut17" / f"{split}.iob.xz")
     yield from conll_ner_to_docs(text, n_sents=1, no_print=True)
-
-
-def read_klue(data: Path, split: str) -> Iterator[Doc]:
-    """KLUE-NER; entities are extended to whole tokens, which end in particles."""
-    nlp = blank("ko", "spacy.Tokenizer.v1")
-    for row in read_rows(data / "ner" / "klue-ner-dev-resplit" / f"{split}.jsonl.xz"):
-        doc = nlp.make_doc(row["text"])
-        spans = [doc.char_span(*span, alignment_mode="expand") for span in row["spans"]]
-        doc.ents = filter_spans([span for span in spans if span is not None])
-        yield doc
 
 
 def read_few(lang: str, data: Path, split: str, n_sents: int = 1) -> Iterator[Doc]:
@@ -174,8 +154,6 @@ TASKS = {
     "subjectivity": Task(
         "textcat", "cats_micro_f", {500: 300}, partial(read_labelled, "subj", "en")
     ),
-    "ko-tagger": Task("tagger", "tag_acc", {500: 600}, read_gsd, lang="ko"),
-    "ko-ner": Task("ner", "ents_f", {500: 600}, read_klue, lang="ko"),
     "ko-textcat": Task(
         "textcat", "cats_micro_f", {1000: 300}, partial(read_labelled, "nsmc", "ko"), lang="ko"
     ),

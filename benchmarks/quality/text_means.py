@@ -12,15 +12,13 @@ spaCy users have `spacy-elmo.TextCatLinear.v1`, an arm of `downstream.py`.
 from __future__ import annotations
 
 import random
-import statistics
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
-from embedded import places
-from probes import regression
-from similarity import tf_idf
+from embedded import Vectors
+from probes import Regression, accuracy
+from similarity import make_nlp, tf_idf
 from spacy.language import Language
 from spacy.tokens import Doc
 from tasks import TASKS, examples_of, sample
@@ -33,26 +31,15 @@ SPLITS = ("train", "dev", "test")
 Parts = tuple[np.ndarray, ...]  # features ``(n, D)`` of the texts of each split
 
 
-def make_nlp(weights: str, lang: str) -> Language:
-    nlp = blank(lang, "spacy.Tokenizer.v1")
-    model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights}
-    nlp.add_pipe("elmo", config={"store": ["layers"], "model": model})
-    nlp.initialize()
-    return nlp
-
-
 def layer_means(nlp: Language, docs: list[Doc]) -> np.ndarray:
     """``(n, L + 1, 2P)``"""
     words = (Doc(nlp.vocab, words=[token.text for token in doc]) for doc in docs)
     return np.stack([doc._.elmo_layers.mean(axis=1) for doc in nlp.pipe(words)])
 
 
-def embedded_means(folder: Path, docs: list[Doc], model: str = "minilm") -> np.ndarray:
+def embedded_means(vectors: Vectors, docs: list[Doc]) -> np.ndarray:
     """``(n, n_layers, width)``"""
-    layers, known = np.load(folder / f"{model}.npy", mmap_mode="r"), places(str(folder))
-    starts = [known[tuple(token.text for token in doc)] for doc in docs]
-    pairs = zip(starts, docs, strict=True)
-    return np.stack([layers[:, i : i + len(d)].mean(axis=1, dtype="float32") for i, d in pairs])
+    return np.stack([vectors(token.text for token in doc).mean(axis=1) for doc in docs])
 
 
 def standardised(train: np.ndarray, *others: np.ndarray) -> Parts:
@@ -72,20 +59,12 @@ def features(means: list[np.ndarray], docs: list[list[Doc]]) -> dict[str, Parts]
 
 def scores(parts: Parts, labels: list[list[str]]) -> tuple[float, float]:
     """Accuracies of the dev and the test set, with the regularization best on the dev set."""
-    names = sorted(set(labels[0]))
-    train, *others = map(torch.from_numpy, parts)
-    y = torch.tensor([names.index(label) for label in labels[0]])
     found = []
     for l2 in L2:
-        weights = regression(train, y, len(names), l2)
-        chosen = ((x @ weights[:-1] + weights[-1]).argmax(dim=1) for x in others)
-        right = (
-            [names[i] == label for i, label in zip(each, gold, strict=True)]
-            for each, gold in zip(chosen, labels[1:], strict=True)
-        )
-        found.append(tuple(100 * statistics.mean(each) for each in right))
-    dev, test = max(found, key=lambda pair: pair[0])
-    return dev, test
+        model = Regression(l2).fit(parts[0], labels[0])
+        dev, test = (accuracy(model, parts[i], labels[i]) for i in (1, 2))
+        found.append((dev, test))
+    return max(found, key=lambda pair: pair[0])
 
 
 def label(doc: Doc) -> str:
@@ -105,8 +84,11 @@ def measure(
         embedded: output of `peers/embed.py`; MiniLM's means then, instead of the biLM's.
     """
     task, size = TASKS[name], next(iter(TASKS[name].steps))
-    nlp = make_nlp(weights, task.lang) if embedded is None else blank(task.lang)
-    read = partial(layer_means, nlp) if embedded is None else partial(embedded_means, embedded)
+    if embedded is None:
+        read = partial(layer_means, make_nlp(weights, vectors="vocab"))
+    else:
+        read = partial(embedded_means, Vectors(embedded))
+    nlp = blank(task.lang, "spacy.Tokenizer.v1")
     train, *fixed = (examples_of(nlp, task, data, split) for split in SPLITS)
     chosen = sample(train, size, random.Random(seed), task.by_label)
     docs = [[example.reference for example in split] for split in (chosen, *fixed)]

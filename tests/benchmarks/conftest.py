@@ -33,13 +33,6 @@ IOB2 = (
     "# text = Ann Smith sang\n1\tAnn\tB-PER\t-\t-\n2\tSmith\tI-PER\t-\t-\n3\tsang\tO\t-\t-\n\n"
     "1\tNew York\tB-LOC\t-\t-\n\n"
 )
-GSD = """\
-1\t말이\t말\tNOUN\tNNG+JKS\t_\t2\tnsubj\t_\t_
-2\t달린다\t달리\tVERB\tVV+EF\t_\t0\troot\t_\t_
-
-"""
-NEW = GSD.replace("말이", "개가")  # a sentence that is not in the training set
-ENTITIES = [{"text": "철수는 서울에 산다.", "spans": [[0, 2, "PS"], [4, 6, "LC"]]}]
 REVIEWS = (("POS", "a warm film"), ("NEG", "a dull film"), ("POS", "so funny"), ("NEG", "too long"))
 OCCURRENCES = [
     {"word": "bank", "index": i, "text": text, "label": sense, "sense": sense}
@@ -131,8 +124,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         copies = 40 if split == "train" else 1  # the parser leaves rare labels out
         pack(data / "ud" / "UD_English-EWT" / f"{split}.conllu.xz", CONLLU * copies)
         pack(data / "ner" / "wnut17" / f"{split}.iob.xz", IOB)
-        pack(data / "ud" / "UD_Korean-GSD" / f"{split}.conllu.xz", GSD + NEW * (split != "train"))
-        pack(data / "ner" / "klue-ner-dev-resplit" / f"{split}.jsonl.xz", to_jsonl(ENTITIES))
         rows = [{"text": text, "label": label} for label, text in REVIEWS]
         for name in ("sst2", "banking77", "clinc150", "subj", "nsmc"):
             pack(data / "textcat" / name / f"{split}.jsonl.xz", to_jsonl(rows))

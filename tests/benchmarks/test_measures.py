@@ -36,14 +36,14 @@ def nlp() -> Language:
 def test_probes(data: Path, tmp_path: Path) -> None:
     """Trained and tested on the same words, layers know everything, but not one of all zeros."""
     for task in ("XPOS", "entities"):
-        found = probes.measure(probes.Elmo("en_sm"), data, task, probes.Elmo.features, [0])
-        assert set(map(tuple, found.values())) == {(100.0,)}
+        found = probes.measure(probes.Elmo("en_sm"), data, task, probes.Elmo.features, 0)
+        assert set(found.values()) == {100.0}
     sentences = [["She", "sang", "."], ["Dogs", "bark", "at", "me"]]
     (tmp_path / "sentences.json").write_text(json.dumps(sentences), encoding="utf8")
     np.save(tmp_path / "other.npy", np.stack([np.zeros((7, 7)), np.eye(7)]).astype("float16"))
     other = probes.Embeddings(tmp_path, "other")
-    found = probes.measure(other, data, "UPOS", other.features, [0])
-    assert [round(score) for [score] in found.values()] == [29, 100, 100]
+    found = probes.measure(other, data, "UPOS", other.features, 0)
+    assert [round(score) for score in found.values()] == [29, 100, 100]
 
 
 @pytest.mark.parametrize("task", ["textcat", "intents"])
@@ -128,15 +128,11 @@ def test_a_restricted_head() -> None:
 
 def test_minimal_pairs(data: Path) -> None:
     found = blimp.measure(perplexities.LM.load("en_sm"), data)
-    every, equal = found["all"], found["equal `<UNK>`"]
-    assert (every["pairs"], equal["pairs"]) == (4, 3)  # only one has an unknown word
-    assert every["paradigms"]["agreement_1"]["pairs"] == 2
-    assert set(every["fields"]) == {"morphology", "syntax_semantics"}
+    every = found["all"]
+    assert every["pairs"] == 4 and set(every["paradigms"]["agreement_1"].values()) <= {0, 50, 100}
     assert every["paradigms"]["order_1"]["summed"] == 100  # no biLM takes words in any order
     for direction, mean in every["mean"].items():
         paradigms = [each[direction] for each in every["paradigms"].values()]
         assert mean == pytest.approx(np.mean(paradigms))
-    first = blimp.read_pairs(data, 0.5)
+    first = blimp.read_pairs(data, every=2)
     assert [row["UID"] for row in first] == ["agreement_1", "agreement_2", "order_1"]
-    with pytest.raises(ValueError, match="share"):
-        blimp.read_pairs(data, 0.0)
