@@ -4,7 +4,7 @@
 
 The components, data and configs are those of project/six_tasks. Every arm of a task has the same
 model, data, seed, batches and steps; nothing is selected, and the scores are those after the last
-step. Those of the dev set are printed, by which settings are chosen; both are stored.
+step. Those of the dev set, by which settings are chosen, are stored, too.
 benchmarks/README.md has the layout of DATA, which is read into .spacy files once, in --corpora.
 
 OUT is a file of `results.py`: what is in it is not measured again, and several processes may share
@@ -15,19 +15,20 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import random
 import statistics
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import embedded  # noqa: F401  registers its architecture
 from downstream import train_for
-from results import Results, fingerprint
+from results import Results, fingerprint, make_parser
 from spacy.lang.en import English
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
@@ -43,7 +44,7 @@ PROJECT = Path(__file__).parents[2] / "project" / "six_tasks"
 sys.path.append(str(PROJECT))
 
 from paper_tasks.arms import ARMS, TASKS, Arm, Task, error_reduction, make_config  # noqa: E402
-from paper_tasks.corpus import draw, make_example, read_docs  # noqa: E402
+from paper_tasks.corpus import make_example, read_docs  # noqa: E402
 from paper_tasks.datasets import write_corpus  # noqa: E402
 
 PART = "six tasks"  # of the results
@@ -60,6 +61,14 @@ def read_corpora(folder: Path) -> dict[str, list[Doc]]:
     """The Docs of a task's .spacy files, to learn from and to be scored, with one vocab."""
     vocab = English().vocab
     return {each: read_docs(vocab, folder / f"{each}.spacy") for each in ("train", *SPLITS)}
+
+
+def draw(docs: list[Doc], share: float, seed: int) -> list[Doc]:
+    """A share of the Docs, at least one, in their order."""
+    if share == 1:
+        return docs
+    chosen = random.Random(seed).sample(range(len(docs)), max(1, round(share * len(docs))))
+    return [docs[i] for i in sorted(chosen)]
 
 
 def train(config: Config, docs: list[Doc]) -> Language:
@@ -118,16 +127,8 @@ def scores(nlp: Language, task: Task, docs: list[Doc]) -> dict[str, float]:
 
 
 def units(arguments: argparse.Namespace) -> Iterator[Unit]:
-    """What there is to measure: seed by seed, and all of a task at once, whose Docs are kept.
-
-    Raises:
-        SystemExit: an arm was asked for, and what it needs was not given.
-    """
-    missing = {} if arguments.embedded else {MINILM: "--embedded"}
-    for arm in arguments.arms or ():
-        if arm in missing:
-            raise SystemExit(f"The arm {arm!r} needs {missing[arm]}.")
-    arms = arguments.arms or [arm for arm in ALL_ARMS if arm not in missing]
+    """What there is to measure: seed by seed, and all of a task at once, whose Docs are kept."""
+    arms = arguments.arms or [*ARMS, *([MINILM] if arguments.embedded else [])]
     for seed, task, share, arm in itertools.product(
         arguments.seeds, arguments.tasks, arguments.shares, arms
     ):
@@ -137,19 +138,11 @@ def units(arguments: argparse.Namespace) -> Iterator[Unit]:
 def run(arguments: argparse.Namespace) -> None:
     results, weights = Results(arguments.out), fingerprint(arguments.weights)
     for unit in units(arguments):
-        of = None if ALL_ARMS[unit["arm"]] == Arm() else weights
-        results.read()  # what other processes have added
-        if (found := results.find(PART, unit, of)) is not None:
-            if found["max_steps"] != arguments.steps:
-                raise SystemExit(f"{arguments.out}: {unit} was measured otherwise: choose another.")
-            continue
         write_corpus(arguments.corpora / unit["task"], unit["task"], arguments.data)
-        found = measure(
-            unit, arguments.corpora, arguments.weights, arguments.steps, arguments.embedded
-        )
-        results.add(PART, unit, of, {**found, "max_steps": arguments.steps})
-        score = f"{found['dev']['score']:.2f}"
-        print(*unit.values(), score, f"{found['seconds']:.0f} s", flush=True)
+        given = arguments.corpora, arguments.weights, arguments.steps, arguments.embedded
+        of = None if ALL_ARMS[unit["arm"]] == Arm() else weights
+        other = {"max_steps": arguments.steps} if arguments.steps else {}
+        results.get(PART, {**unit, **other}, of, partial(measure, unit, *given))
 
 
 def measured(results: Results, weights: str) -> Measured:
@@ -172,50 +165,37 @@ def lines(found: Measured, arms: Sequence[str]) -> Iterator[str]:
     for name, task in TASKS.items():
         column = found.get((name, 1), {})
         if column.keys() >= set(arms):
-            cells = [*(cell(column, arm) for arm in arms), paper(name)]
-            yield f"| {task.title} | " + " | ".join(cells) + " |"
+            cells = [cell(column[arm], column["without"], arm != "without") for arm in arms]
+            paper = ""
+            if task.without is not None and task.with_elmo is not None:
+                gone = reduction(task.without, task.with_elmo)
+                paper = f"{task.without} → {task.with_elmo}, {gone}"
+            yield f"| {task.title} | {' | '.join([*cells, paper])} |"
 
 
-def cell(column: Column, arm: str) -> str:
-    if not (seeds := column.get(arm)):
-        return ""
-    text = summary(seeds)
-    without = column.get("without", {})
+def cell(seeds: dict[int, float], without: dict[int, float], has_elmo: bool) -> str:
+    scores = list(seeds.values())
+    text = f"{statistics.mean(scores):.1f}"
+    if len(scores) > 1:
+        text += f"±{(max(scores) - min(scores)) / 2:.1f}"
     both = seeds.keys() & without.keys()
-    if both and seeds is not without:
+    if has_elmo and both:
         before, after = (statistics.mean(of[seed] for seed in both) for of in (without, seeds))
         text += f", {reduction(before, after)}"
     return text
-
-
-def summary(seeds: dict[int, float]) -> str:
-    """The mean, and half the range if there are several seeds."""
-    scores = list(seeds.values())
-    text = f"{statistics.mean(scores):.1f}"
-    return text if len(scores) == 1 else f"{text}±{(max(scores) - min(scores)) / 2:.1f}"
 
 
 def reduction(before: float, after: float) -> str:
     return f"{error_reduction(before, after):+.0f}%".replace("-", "−")
 
 
-def paper(name: str) -> str:
-    task = TASKS[name]
-    if task.without is None or task.with_elmo is None:
-        return ""
-    return f"{task.without} → {task.with_elmo}, {reduction(task.without, task.with_elmo)}"
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--data", type=Path, required=True)
+    parser = make_parser(__doc__.split("\n")[0])
     default = Path(tempfile.gettempdir()) / "six_tasks"
     parser.add_argument("--corpora", type=Path, default=default, help="folder of .spacy files")
     parser.add_argument("--embedded", type=Path, help="directory of MiniLM's vectors")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--arms", nargs="+", choices=ALL_ARMS, help="default: all that can run")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--shares", nargs="+", type=float, default=[1.0])
     parser.add_argument("--steps", type=int, default=0, help="0: those of each task")
     parser.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spacy.cli.init_config import init_config
 from spacy.util import load_model_from_config
 from thinc.api import Config
 
@@ -73,7 +74,6 @@ def make_config(
     dev: Path | str | None = None,
     weights: str = "en_sm",
     seed: int = 0,
-    share: float = 1.0,
     steps: int = 0,
     eval_every: int = 0,
     dev_limit: int = 0,
@@ -84,8 +84,7 @@ def make_config(
         task, arm: keys of `TASKS` and `ARMS`.
         train, dev: .spacy files.
         weights: of the biLM.
-        seed: of the weights, the batches and the share.
-        share: of the training Docs.
+        seed: of the weights and the batches.
         steps: of training; 0: as the task's config has it.
         eval_every: steps between evaluations; 0: those of the base config.
         dev_limit: the most Docs of these.
@@ -100,12 +99,8 @@ def make_config(
     if chosen.elmo is None and chosen.output_elmo is None:
         del components["elmo"]
         config["nlp"]["pipeline"] = [component]
-    config["paths"] = {
-        "train": None if train is None else str(train),
-        "dev": None if dev is None else str(dev),
-    }
+    config["paths"] = {"train": train and str(train), "dev": dev and str(dev)}
     config["system"]["seed"] = seed
-    config["corpora"]["train"]["share"] = share
     config["corpora"]["dev"]["limit"] = dev_limit
     training = config["training"]
     training["max_steps"] = steps or training["max_steps"]
@@ -116,24 +111,9 @@ def make_config(
 
 
 def make_tok2vec(arm: Arm) -> dict[str, Any]:
-    """HashEmbedCNN of spaCy's size, part by part, with the listeners of an arm."""
-    parts: dict[str, Any] = {
-        "@architectures": "spacy.Tok2Vec.v2",
-        "embed": {
-            "@architectures": "spacy.MultiHashEmbed.v2",
-            "width": 96,
-            "attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"],
-            "rows": [5000, 1000, 2500, 2500],
-            "include_static_vectors": False,
-        },
-        "encode": {
-            "@architectures": "spacy.MaxoutWindowEncoder.v2",
-            "width": 96,
-            "depth": 4,
-            "window_size": 1,
-            "maxout_pieces": 3,
-        },
-    }
+    """HashEmbedCNN as `spacy init config` writes it, with the listeners of an arm."""
+    parts: dict[str, Any] = init_config(pipeline=["tagger"])["components"]["tok2vec"]["model"]
+    parts["embed"]["width"] = parts["encode"]["width"]
     if arm.elmo is None and arm.output_elmo is None:
         return parts
     parts["@architectures"] = "spacy-elmo.Tok2Vec.v1"

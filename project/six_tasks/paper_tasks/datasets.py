@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import lzma
 import random
@@ -24,7 +23,6 @@ from .coreference import CLUSTERS, GAP
 from .inputs import make_pair, make_question, mark_mentions, mark_predicates
 from .questions import ANSWERS
 from .roles import ROLES
-from .sentences import tiny_rows
 
 SPLITS = ("train", "dev", "test")
 PIECE = 400  # words of a part of a long document that is learned from
@@ -43,7 +41,7 @@ LOCAL = {
 
 
 def write_corpus(
-    out: Path, task: str, local: Path | None = None, assets: Path | None = Path("assets")
+    out: Path, task: str, local: Path | None = None, assets: Path = Path("assets")
 ) -> None:
     """Write the Docs of a task to ``out/{train,dev,test}.spacy``; files that are there stay, if
     they are of the same data, which ``out/source.txt`` tells.
@@ -76,9 +74,7 @@ def tokenizer() -> Language:
     return nlp
 
 
-def read_docs(
-    nlp: Language, task: str, split: str, local: Path | None, assets: Path | None
-) -> list[Doc]:
+def read_docs(nlp: Language, task: str, split: str, local: Path | None, assets: Path) -> list[Doc]:
     """The Docs of a split.
 
     Args:
@@ -86,15 +82,12 @@ def read_docs(
         task: a key of `LOCAL`.
         split: train, dev or test.
         local: a folder laid out as `LOCAL`.
-        assets: the folder of the downloads, if there is no such folder; None: neither, but our own
-            sentences.
+        assets: the folder of the downloads, if there is no such folder.
 
     Raises:
         ValueError: the data are not there.
     """
     path = find_source(task, split, local, assets)
-    if path is None:
-        return [MAKE[task](nlp, row) for row in tiny_rows(task, split)]
     try:
         if task == "ner":
             return list(conll_ner_to_docs(iob_text(path), n_sents=1, no_print=True))
@@ -111,19 +104,20 @@ def read_docs(
     return list(docs)
 
 
-def find_source(task: str, split: str, local: Path | None, assets: Path | None) -> Path | None:
-    """The file or folder with the data of a split, see `read_docs`; None: our own sentences."""
+def find_source(task: str, split: str, local: Path | None, assets: Path) -> Path:
+    """The file or folder with the data of a split, see `read_docs`; files may be unpacked."""
     if local:
-        return (local / LOCAL[task].format(split)).resolve()
-    if assets and task == "ner":  # CoNLL-2003's, if a user has it, or WNUT-17's
+        path = (local / LOCAL[task].format(split)).resolve()
+        return path if path.exists() else path.with_suffix("")
+    if task == "ner":  # CoNLL-2003's, if a user has it, or WNUT-17's
         name = "conll2003" if (assets / "conll2003.train.iob").exists() else "ner"
         return (assets / f"{name}.{split}.iob").resolve()
-    return assets and assets.resolve()
+    return assets.resolve()
 
 
-def describe(path: Path | None) -> str:
+def describe(path: Path) -> str:
     """The path, and the checksum of a file: its text may have been corrected."""
-    checksum = f" {sha256(path.read_bytes()).hexdigest()}" if path and path.is_file() else ""
+    checksum = f" {sha256(path.read_bytes()).hexdigest()}" if path.is_file() else ""
     return f"{path}{checksum}"
 
 
@@ -213,11 +207,6 @@ def sentiment_doc(nlp: Language, row: Row) -> Doc:
     return doc
 
 
-def ner_doc(nlp: Language, row: Row) -> Doc:
-    """``{"words", "ents": BIO tags}``"""
-    return Doc(nlp.vocab, words=row["words"], ents=row["ents"])
-
-
 SENTIMENTS = ("VERY_NEG", "NEG", "NEU", "POS", "VERY_POS")
 
 MAKE: dict[str, Callable[[Language, Row], Doc]] = {
@@ -226,7 +215,6 @@ MAKE: dict[str, Callable[[Language, Row], Doc]] = {
     "roles": roles_doc,
     "coreference": clusters_doc,
     "gap": gap_doc,
-    "ner": ner_doc,
     "sentiment": sentiment_doc,
 }
 
@@ -260,8 +248,7 @@ def pieces(doc: Doc, n_words: int) -> Iterator[Doc]:
 def snli_rows(folder: Path, split: str) -> Iterator[Row]:
     with zipfile.ZipFile(folder / "snli_1.0.zip") as archive:
         with archive.open(f"snli_1.0/snli_1.0_{split}.jsonl") as file:
-            for line in io.TextIOWrapper(file, encoding="utf-8"):
-                row = json.loads(line)
+            for row in map(json.loads, file):
                 if row["gold_label"] != "-":
                     yield {
                         "premise": row["sentence1"],

@@ -116,46 +116,15 @@ def overlaps(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[fl
 
 def ceaf(predicted: Sequence[Cluster], gold: Sequence[Cluster]) -> tuple[float, ...]:
     """Clusters aligned one to one by ``φ4 = 2 |K ∩ R| / (|K| + |R|)`` (Luo 2005): as `muc`."""
+    from scipy.optimize import linear_sum_assignment  # of the extra viz
+
     similar = np.zeros((len(predicted), len(gold)))
     rows = {mention: i for i, cluster in enumerate(predicted) for mention in cluster}
     for j, cluster in enumerate(gold):
         for i, both in Counter(rows[m] for m in cluster if m in rows).items():
             similar[i, j] = 2 * both / (len(predicted[i]) + len(cluster))
-    best = best_alignment(similar)
+    best = float(similar[linear_sum_assignment(similar, maximize=True)].sum())
     return best, len(predicted), best, len(gold)
-
-
-def best_alignment(values: np.ndarray) -> float:
-    """The largest sum of values with one in each row and column at most (Kuhn 1955)."""
-    if values.size == 0:
-        return 0.0
-    costs = -(values if len(values) <= len(values.T) else values.T)
-    n, m = costs.shape
-    u, v = np.zeros(n + 1), np.zeros(m + 1)
-    row_of, way = np.zeros(m + 1, dtype=int), np.zeros(m + 1, dtype=int)
-    for row in range(1, n + 1):  # one row at a time, along the shortest augmenting path
-        row_of[0], column = row, 0
-        least, used = np.full(m + 1, np.inf), np.zeros(m + 1, dtype=bool)
-        while True:
-            used[column] = True
-            i = row_of[column]
-            free = np.flatnonzero(~used[1:]) + 1
-            current = costs[i - 1, free - 1] - u[i] - v[free]
-            nearer = current < least[free]
-            least[free[nearer]], way[free[nearer]] = current[nearer], column
-            next_column = free[least[free].argmin()]
-            delta = least[next_column]
-            u[row_of[used]] += delta
-            v[used] -= delta
-            least[~used] -= delta
-            column = next_column
-            if row_of[column] == 0:
-                break
-        while column:
-            row_of[column] = row_of[way[column]]
-            column = way[column]
-    pairs = [(row_of[j] - 1, j - 1) for j in range(1, m + 1) if row_of[j]]
-    return float(-sum(costs[pair] for pair in pairs))
 
 
 COREFERENCE = {"muc": muc, "b3": b_cubed, "ceaf": ceaf}

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from spacy.language import Language
 from spacy.tokens import Doc, Span
-from spacy.training import Example
+from spacy.training import Example, iob_to_biluo, tags_to_entities
 from spacy.util import registry
 from thinc.api import Model, Softmax_v2
 from thinc.types import Floats2d
@@ -169,8 +169,9 @@ class RoleLabeller(LabelledPipe):
         allowed = allowed_moves(self.tags)
         for scope, part in split_rows(docs, rows):
             doc = docs[scope.doc]
-            for start, end, label in spans_of([self.tags[i] for i in viterbi(part, allowed)]):
-                bounds = scope.start + start, scope.start + end
+            tags = iob_to_biluo([self.tags[i] for i in viterbi(part, allowed)])
+            for label, start, last in tags_to_entities(tags):
+                bounds = scope.start + start, scope.start + last + 1
                 found[scope.doc].append(Span(doc, *bounds, label, span_id=scope.predicate.start))
         for doc, spans in zip(docs, found, strict=True):
             doc.spans[ROLES] = spans
@@ -262,15 +263,3 @@ def viterbi(scores: np.ndarray, costs: np.ndarray) -> List[int]:
     for pointers in reversed(back):
         path.append(int(pointers[path[-1]]))
     return path[::-1]
-
-
-def spans_of(tags: Sequence[str]) -> List[Tuple[int, int, str]]:
-    """Start, end and label of each span of BIO tags."""
-    found: List[Tuple[int, int, str]] = []
-    for i, tag in enumerate(tags):
-        if tag.startswith("B-"):
-            found.append((i, i + 1, tag[2:]))
-        elif tag.startswith("I-"):
-            start, _, label = found.pop()
-            found.append((start, i + 1, label))
-    return found

@@ -9,19 +9,20 @@ from paper_tasks.arms import TASKS
 from paper_tasks.datasets import write_corpus
 from wasabi import msg
 
-from .names import check, choose
+from spacy_elmo.cli.options import report_errors
+
+from .names import choose
 from .train import SIZES
 
 
+@report_errors("Cannot read the data")
 def main(run: Path, size: str = "full", local: str = "", tasks: str = ",".join(TASKS)) -> None:
     """Write RUN/corpus/TASK/{train,dev,test}.spacy; those that are there stay."""
-    check("size", size, SIZES)
-    assets = None if size == "tiny" else Path("assets")
+    choose("size", size, SIZES)
+    if size == "tiny":
+        local = "tiny"  # sentences that come with the project
     for task in choose("tasks", tasks, TASKS):
-        try:
-            write_corpus(run / "corpus" / task, task, Path(local) if local else None, assets)
-        except ValueError as error:
-            msg.fail(f"Cannot read the data of {task}", str(error), exits=1)
+        write_corpus(run / "corpus" / task, task, Path(local) if local else None)
         msg.good(f"{task}: {run / 'corpus' / task}")
 
 

@@ -28,20 +28,16 @@ def main(
     out.mkdir(exist_ok=True)
     arm = choose("arms", arms, ARMS)[-1]
     for task in choose("tasks", tasks, TASKS):
-        write_package(folder(run, task, arm) / "model-best", out, task, version)
-
-
-def write_package(model: Path, out: Path, task: str, version: str) -> None:
-    package(model, out, name=task, version=version, create_sdist=False, force=True, silent=True)
-    inside = out / f"en_{task}-{version}" / f"en_{task}"
-    # Modules import each other relatively, so they work in any package.
-    for name in ("inputs", "layers", "metrics", "pipes", "corpus", *paper_tasks.__all__):
-        shutil.copy(CODE / f"{name}.py", inside)
-    start = inside / "__init__.py"
-    text = start.read_text(encoding="utf-8")
-    imported = f"from . import {', '.join(paper_tasks.__all__)}\n"
-    start.write_text(imported + text, encoding="utf-8")
-    msg.good(f"{inside.parent}: pip install it")
+        model = folder(run, task, arm) / "model-best"
+        package(model, out, name=task, version=version, create_sdist=False, force=True, silent=True)
+        inside = out / f"en_{task}-{version}" / f"en_{task}"
+        # Modules import each other relatively, so they work in any package.
+        for name in ("inputs", "layers", "metrics", "pipes", "corpus", *paper_tasks.__all__):
+            shutil.copy(CODE / f"{name}.py", inside)
+        start = inside / "__init__.py"
+        imported = f"from . import {', '.join(paper_tasks.__all__)}\n"
+        start.write_text(imported + start.read_text(encoding="utf-8"), encoding="utf-8")
+        msg.good(f"{inside.parent}: pip install it")
 
 
 if __name__ == "__main__":

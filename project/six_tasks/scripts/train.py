@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,9 +10,10 @@ from paper_tasks.arms import ARMS, TASKS, make_config
 from spacy.cli.train import train
 from wasabi import msg
 
+from spacy_elmo.compare.arms import checksum
 from spacy_elmo.weights.find import find_weights
 
-from .names import check, choose
+from .names import choose
 
 
 class Size(NamedTuple):
@@ -38,10 +38,8 @@ def main(
     seed: int = 0,
 ) -> None:
     """Write RUN/models/TASK-ARM; those that are finished stay."""
-    check("size", size, SIZES)
-    chosen = SIZES[size]
-    weights = resolve_weights(weights)
-    checksum = checksum_of(weights)
+    choose("size", size, SIZES)
+    chosen, weights = SIZES[size], resolve_weights(weights)
     for task in choose("tasks", tasks, TASKS):
         for arm in choose("arms", arms, ARMS):
             out = folder(run, task, arm)
@@ -54,10 +52,9 @@ def main(
             config = make_config(
                 task, arm, steps=n, eval_every=max(1, n // chosen.evaluations), **files, **how
             )
-            finished = out / "finished.cfg"  # spaCy writes models before the end of a training
-            trained = f"{config.to_str()}# {(corpus / 'source.txt').read_text('utf-8')}\n"
-            if "elmo" in config["components"]:
-                trained += f"# {checksum}\n"
+            finished = out / "finished.txt"  # spaCy writes models before the end of a training
+            has_elmo = "elmo" in config["components"]
+            trained = checksum(config, files.values(), weights if has_elmo else None)
             if finished.exists() and finished.read_text("utf-8") == trained:
                 msg.info(f"{out} is trained already")
                 continue
@@ -70,23 +67,15 @@ def main(
 
 
 def resolve_weights(weights: str) -> str:
-    """A name, or an absolute path. If there are no such weights, the program ends with an error."""
+    """A name, or an absolute path.
+
+    Raises:
+        ValueError: there are no such weights.
+    """
     if Path(weights).exists():
         weights = str(Path(weights).resolve())
-    try:
-        find_weights(weights)
-    except ValueError as error:
-        hint = f"As a path, they are {Path(weights).resolve()}."
-        msg.fail("Cannot read --vars.weights", f"{error} {hint}", exits=1)
+    find_weights(weights)
     return weights
-
-
-def checksum_of(weights: str) -> str:
-    """Of all files of a biLM: one in the same directory may have been trained further."""
-    found = sha256()
-    for file in find_weights(weights).files():
-        found.update(file.read_bytes())
-    return found.hexdigest()
 
 
 def folder(run: Path, task: str, arm: str) -> Path:

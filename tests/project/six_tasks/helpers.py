@@ -9,10 +9,10 @@ from paper_tasks.arms import make_config
 from paper_tasks.corpus import Corpus, make_example
 from paper_tasks.datasets import write_corpus
 from spacy.language import Language
-from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import fix_random_seed, load_model_from_config
 
+TINY = Path(__file__).parents[3] / "project" / "six_tasks" / "tiny"
 COMPONENTS = {
     "entailment": "entailment",
     "questions": "question_answering",
@@ -23,7 +23,7 @@ COMPONENTS = {
 
 
 def write_tiny(folder: Path, task: str) -> Path:
-    write_corpus(folder / task, task, assets=None)
+    write_corpus(folder / task, task, TINY)
     return folder / task
 
 
@@ -48,11 +48,6 @@ def make_nlp(
 
 def examples(nlp: Language, corpora: Path, task: str, split: str = "train") -> list[Example]:
     return list(Corpus(str(corpora / task / f"{split}.spacy"))(nlp))
-
-
-def unannotated(nlp: Language, corpora: Path, task: str, split: str = "dev") -> list[Doc]:
-    """Docs with what is given to the component alone."""
-    return [eg.predicted for eg in examples(nlp, corpora, task, split)]
 
 
 def train(nlp: Language, batch: list[Example], steps: int, **settings: Any) -> list[float]:
