@@ -59,62 +59,11 @@ TEXTS = ("pages.txt.xz", "books.txt", "documents.txt.xz", "heldout.txt")
 STAGES = [f"{n}_training.{end}" for n in ("first", "second") for end in ("cfg", "jsonl")]
 COPIED = (*TEXTS, *STAGES)
 MOST_MB = 8.0  # without a head
-FACTS = Path(__file__).parents[1] / "weights" / "languages.json"
+WEIGHTS = Path(__file__).parents[1] / "weights"
+FACTS = WEIGHTS / "languages.json"
+CARD, TERMS = WEIGHTS / "README.template", WEIGHTS / "LICENSE.template"
 HALF, INT8 = "half precision", "its gates in int8, all else in half precision"
 AUTHOR, LICENSE = "the spacy-elmo developers", "CC BY-SA 4.0"
-
-README = """\
-# {name}: a small {language} biLM
-
-In each direction, two LSTM layers ({dim} cells, projection {projection}) over a character CNN:
-{parameters:.1f} million parameters, {width}-dimensional vectors.
-
-```python
-import spacy
-
-rules = {{"nlp": {{"tokenizer": {{"@tokenizers": "{tokenizer}"}}}}}}
-nlp = spacy.blank("{lang}", config=rules)
-nlp.add_pipe("elmo", config={{"model": {{"weights": "project/weights/{name}"}}}})
-```
-
-| file | content |
-|---|---|
-| `config.json`, `weights.safetensors` | the biLM, {precision} |
-| `statistics.safetensors` | of layers and words of the text, for `similarity` |
-| `training.cfg`, `training.jsonl` | config and log of the training |
-{lists}
-## Texts
-
-| source | words | licence |
-|---|---|---|
-{texts}
-
-{note}
-
-## Training
-
-{steps:,} steps, {words_read:,} words and punctuation marks{time}. The
-perplexity of held-out text was {perplexity:.0f}: full softmax over {n_words:,} words, mean of both
-directions. That head is not included, and the weights were rounded afterwards.
-
-## Licence
-
-{license}, see `LICENSE`; the texts' own licences are in the table and in `meta.json`.
-"""
-TERMS = """\
-The weights and word lists in this directory are offered under the Creative Commons
-Attribution-ShareAlike 4.0 International licence ({license}):
-
-    https://creativecommons.org/licenses/by-sa/4.0/legalcode
-
-They were learned from:
-{texts}
-
-The texts were cleaned and split into sentences before training. Their authors do not endorse this
-model.
-
-Please attribute as: "{name}" of spacy-elmo, {license}.
-"""
 
 
 def fit_unknown(
@@ -221,7 +170,7 @@ def make_card(
             *({key: each[key] for key in ("name", "url", "author", "license")} for each in sources),
         ],
     }
-    readme = README.format(
+    readme = CARD.read_text(encoding="utf-8").format(
         **{key: meta[key] for key in ("name", "lang", "tokenizer", "license")},
         language=facts["language"],
         dim=shape.dim,
@@ -248,7 +197,7 @@ def make_card(
     texts = "\n".join(
         f"- {each['name']}, {each['url']}{listed_in(each)} ({each['license']})" for each in sources
     )
-    terms = TERMS.format(name=name, license=LICENSE, texts=texts)
+    terms = TERMS.read_text(encoding="utf-8").format(name=name, license=LICENSE, texts=texts)
     return Card(meta, {"README.md": readme, "LICENSE": terms})
 
 
