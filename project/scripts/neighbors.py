@@ -11,18 +11,17 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import typer
 from sizes import thin_out
 from wasabi import msg
 
-from spacy_elmo.senses.clusters import center
 from spacy_elmo.senses.occurrences import MIN_CONTEXTS, Senses, find_senses
 from spacy_elmo.text.readers import blank_pipeline
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.viz import draw_senses
 from spacy_elmo.weights.find import find_weights
 
+WORDS = {"en": ["bank"], "ko": ["말"]}  # 말: horse, speech, end
 CANDIDATES, SHOWN = 30, 3  # words whose contexts are read, and that are shown
 MOST_CONTEXTS, TYPICAL = 60, 4  # of a word, and of a group in the list
 # Of a candidate, in a large text, and in a small one: more frequent words are the grammar's.
@@ -30,16 +29,20 @@ OCCURRENCES, SHARES = (60, 20), (0.0001, 0.001)
 PART_WORDS = 50_000
 
 
-def main(run: Path, word: str = "auto", top: int = SHOWN) -> None:
-    """Write RUN/neighbors.md, and RUN/senses.svg for the first word; neither if there is none."""
+def main(run: Path, word: str = "auto", lang: str = "en") -> None:
+    """Write RUN/neighbors.md, and RUN/senses.svg for the first word; neither if there is none.
+
+    "auto" words are found in the tokenized text if there is one; else it is one of the language.
+    """
     for name in ("neighbors.md", "senses.svg"):
         (run / name).unlink(missing_ok=True)  # of another word, perhaps
     weights = (run / "bilm.txt").read_text(encoding="utf-8").strip()
     text = str(run / "text" / "train.txt")
     words = [each.strip() for each in word.split(",")]
     if word == "auto":
-        words = candidates(run / "shards" / "train", weights)
-    found = sorted(read(words, text, weights), key=clearness, reverse=True)[:top]
+        shards = run / "shards" / "train"
+        words = candidates(shards, weights) if shards.exists() else WORDS.get(lang, [])
+    found = sorted(read(words, text, weights, lang), key=clearness, reverse=True)[:SHOWN]
     if not found:
         which = f"None of {', '.join(words)} has" if words else "No word of the text has"
         msg.warn("There are no contexts to show", f"{which} enough of them.")
@@ -80,25 +83,19 @@ def candidates(shards: Path, weights: str) -> list[str]:
     return thin_out(words, CANDIDATES)
 
 
-def read(words: list[str], text: str, weights: str) -> Iterator[Senses]:
+def read(words: list[str], text: str, weights: str, lang: str) -> Iterator[Senses]:
     """The contexts of those words that have enough."""
+    how = {"weights": weights, "lang": lang, "most_contexts": MOST_CONTEXTS}
     for word in words:
         try:
-            yield find_senses(word, text, weights=weights, most_contexts=MOST_CONTEXTS, quiet=True)
+            yield find_senses(word, text, **how, quiet=True)
         except ValueError as error:  # too few, or not one token
             msg.text(str(error))
 
 
 def clearness(found: Senses) -> float:
     """The silhouette of the groups; 0 of a single one."""
-    if len(found.groups) < 2:
-        return 0.0
-    from sklearn.metrics import silhouette_score
-
-    contexts = [context for group in found.groups for context in group.contexts]
-    labels = [i for i, group in enumerate(found.groups) for _ in group.contexts]
-    vectors = center(np.stack([context.vector for context in contexts]))
-    return float(silhouette_score(vectors, labels, metric="cosine"))
+    return found.silhouette or 0.0 if len(found.groups) > 1 else 0.0
 
 
 def describe(found: Senses) -> str:

@@ -13,7 +13,8 @@ from spacy.tokens import Doc
 SCRIPTS = Path(__file__).parents[2] / "project" / "scripts"
 _NAMES = run_path(str(SCRIPTS / "sentences.py"))
 
-ENTITIES, PHRASE, TOPICS = _NAMES["ENTITIES"], _NAMES["PHRASE"], _NAMES["TOPICS"]
+PHRASE, TOPICS = _NAMES["PHRASE"], _NAMES["TOPICS"]
+ENTITIES = {"PERSON", "GPE", "ORG"}
 annotated_docs = _NAMES["annotated_docs"]
 
 
