@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import filecmp
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -45,22 +45,41 @@ def main(
         parts = own_docs(nlp) if own else downloaded_docs(nlp, kind, lang, local, limits)
         if kind == "textcat":
             complete_labels(parts)
-        for task in chosen:
-            check_labels(task, parts)
-        folder = run / "corpus" / kind
-        folder.mkdir(parents=True, exist_ok=True)
-        for split, docs in parts.items():
-            DocBin(docs=docs, store_user_data=False).to_disk(folder / f"{split}.spacy")
-        msg.good(f"{kind}: " + ", ".join(f"{len(parts[split])} {split}" for split in SPLITS))
-    (run / "text").mkdir(exist_ok=True)
+        write_corpus(run / "corpus" / kind, chosen, parts)
+
+    def read(split: str) -> Iterator[str]:
+        return raw_text(split) if own else read_paragraphs(split, lang, local)
+
+    for split in write_texts(run / "text", read, limits.paragraphs):
+        msg.warn(no_text(split))  # a biLM that is ready needs none
+
+
+def write_corpus(folder: Path, tasks: list[str], parts: dict[str, list[Doc]]) -> None:
+    """Write the labelled Docs of each split, after a look at what the tasks learn from."""
+    for task in tasks:
+        check_labels(task, parts)
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, docs in parts.items():
+        DocBin(docs=docs, store_user_data=False).to_disk(folder / f"{split}.spacy")
+    msg.good(f"{folder.name}: " + ", ".join(f"{len(parts[split])} {split}" for split in SPLITS))
+
+
+def write_texts(
+    folder: Path, read: Callable[[str], Iterator[str]], most: int | None
+) -> Iterator[str]:
+    """Write the raw text for training and the one that is held out; the splits without any.
+
+    Args:
+        folder: gets train.txt and dev.txt.
+        read: the paragraphs of a split.
+        most: of them in training, a tenth of which is held out; None: all.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     for split in ("train", "dev"):
-        paragraphs = raw_text(split) if own else read_paragraphs(split, lang, local)
-        most = limits.paragraphs
-        if most is not None and split == "dev":
-            most //= 10
-        n_words = write_text(run / "text" / f"{split}.txt", islice(paragraphs, most))
-        if not n_words:  # a biLM that is ready needs none
-            msg.warn(no_text(split))
+        n = most // 10 if most is not None and split == "dev" else most
+        n_words = write_text(folder / f"{split}.txt", islice(read(split), n))
+        if not n_words:
+            yield split
         msg.good(f"text: {n_words:,} words {split}")
 
 

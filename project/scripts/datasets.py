@@ -10,16 +10,14 @@ Where there is no split "train", one called "few" stands for it: a treebank's de
 from __future__ import annotations
 
 import csv
-import gzip
 import json
-import lzma
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from itertools import groupby, zip_longest
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
@@ -30,6 +28,7 @@ from spacy.util import filter_spans
 from spacy.vocab import Vocab
 from text_facts import STUCK_DASH
 
+from spacy_elmo.text.files import format_of, open_text, texts_in
 from spacy_elmo.util.files import naming_errors
 
 MakeDoc = Callable[[Language], Doc]
@@ -40,7 +39,6 @@ SPLITS = ("train", "dev", "test")
 TEI = "{http://www.tei-c.org/ns/1.0}"
 LEAST_WORDS = 8  # of a line of raw text, which is else a heading or a caption
 SENTENCES = 5  # of a treebank in each Doc, so that a parser learns where they end
-PACKED: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 TAG = re.compile(r"O|[BI]-\S.*")
 NO_WORD = re.compile(r"\d+[-.]\d+")  # numbers of several words together, and of empty nodes
 # What scans leave in novels: words divided at ends of lines, and signs of Windows as control codes.
@@ -151,12 +149,12 @@ def read_rows(kind: str, path: Path) -> list[MakeDoc]:
     """
     if path.suffix == ".spacy":
         return [partial(copy_doc, data) for data in DocBin().from_disk(path).get_docs(Vocab())]
-    suffix = path.with_suffix("").suffix if path.suffix in PACKED else path.suffix
+    suffix = format_of(path)
     if (kind, suffix) not in FORMATS:
         known = ", ".join(name for each, name in FORMATS if each == kind)
         raise ValueError(f"{path}: unknown format for {kind}; known are {known}.")
     read, make = FORMATS[kind, suffix]
-    with naming_errors("the annotated texts", path), open_text(path) as file:
+    with naming_errors("the annotated texts", path), open_text(path, "utf-8-sig", "") as file:
         return [partial(make_doc, make, path, row) for row in read(file)]
 
 
@@ -164,11 +162,6 @@ def make_doc(make: Callable[..., Doc], path: Path, row: Any, nlp: Language) -> D
     """A Doc of a row; an error names the file that the row is from."""
     with naming_errors("the annotated texts", path):
         return make(row, nlp)
-
-
-def open_text(path: Path) -> TextIO:
-    """A text file, compressed or not."""
-    return PACKED.get(path.suffix, open)(path, "rt", encoding="utf-8-sig", newline="")
 
 
 def read_trees(lines: Iterable[str], n_sentences: int = SENTENCES) -> Iterator[str]:
@@ -364,7 +357,7 @@ def read_paragraphs(split: str, lang: str, local: str) -> Iterator[str]:
         if not found:
             raise ValueError(f"There is none of the texts {', '.join(names)} in {local}.")
         with ExitStack() as stack:
-            files = [stack.enter_context(open_text(path)) for path in found]
+            files = [stack.enter_context(open_text(path, "utf-8-sig")) for path in found]
             yield from in_turn([filter(None, map(str.strip, file)) for file in files])
         return
     folder = Path(local) if local else Path("assets", lang)
@@ -391,21 +384,8 @@ def read_split(path: Path, split: str) -> Iterator[str]:
 
 
 def read_articles(path: Path) -> Iterator[str]:
-    """The texts of a table in Parquet, the paragraphs of novels, or the texts of any file that
-    `elmo tokenize` reads."""
-    if path.suffix == ".zip":
-        yield from read_novels(path)
-        return
-    if path.suffix != ".parquet":
-        from spacy_elmo.text.files import texts_in
-
-        yield from texts_in(path)
-        return
-    from spacy_elmo.util.optional_imports import import_extra
-
-    parquet = import_extra("pyarrow.parquet", "parquet", "Parquet needs pyarrow", str(path))
-    for batch in parquet.ParquetFile(path).iter_batches(256, columns=["text"]):
-        yield from batch["text"].to_pylist()
+    """The paragraphs of novels, or the texts of any file that `elmo tokenize` reads."""
+    return read_novels(path) if path.suffix == ".zip" else texts_in(path)
 
 
 def read_novels(path: Path) -> Iterator[str]:

@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from corpora import no_text, own_docs, write_text
+from corpora import no_text, own_docs, write_corpus, write_texts
 from datasets import (
     SPLITS,
     MakeDoc,
-    check_labels,
     find_file,
     make_doc,
     make_parsed,
-    open_text,
     read_paragraphs,
     read_rows,
     read_trees,
@@ -29,13 +27,13 @@ from datasets import (
 from sentences import raw_text
 from sizes import Size, find_size, thin_out
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from text_facts import FACTS, read_facts, remarks, stuck_dashes, unseen_letters
 from wasabi import msg
 
 from spacy_elmo.cli.options import report_errors
 from spacy_elmo.text import readers
-from spacy_elmo.text.files import paragraphs_in
+from spacy_elmo.text.files import open_text, paragraphs_in
 from spacy_elmo.text.readers import split_text
 from spacy_elmo.util.files import naming_errors
 
@@ -60,25 +58,19 @@ def main(
     nlp, limits = find_language(lang, tokenizer), find_size(size)
     kinds = tasks_by_kind(tasks)
     own = size == "tiny" and lang == "en" and not (local or text or conllu)
-    (run / "text").mkdir(parents=True, exist_ok=True)
-    for split in ("train", "dev"):
-        paragraphs = (
-            raw_text(split) if own
-            else read_own_text(text, split) if text
-            else read_paragraphs(split, lang, local)
-        )  # fmt: skip
-        most = limits.paragraphs
-        if most is not None and split == "dev":
-            most //= 10
-        n_words = write_text(run / "text" / f"{split}.txt", islice(paragraphs, most))
-        if not n_words:
-            if not text:
-                raise ValueError(no_text(split))
-            raise ValueError(
-                f"There is no text to {'train on' if split == 'train' else 'hold out'}: of the "
-                f"lines that have text, each a paragraph, every {HELD_OUT}th is held out."
-            )
-        msg.good(f"text: {n_words:,} words {split}")
+
+    def read(split: str) -> Iterator[str]:
+        if text:
+            return read_own_text(text, split)
+        return raw_text(split) if own else read_paragraphs(split, lang, local)
+
+    for split in write_texts(run / "text", read, limits.paragraphs):
+        if not text:
+            raise ValueError(no_text(split))
+        raise ValueError(
+            f"There is no text to {'train on' if split == 'train' else 'hold out'}: of the "
+            f"lines that have text, each a paragraph, every {HELD_OUT}th is held out."
+        )
     first = list(islice(paragraphs_in(run / "text" / "train.txt"), SAMPLE))
     sample = list(split_text(nlp, first))
     facts = read_facts(sample)
@@ -97,12 +89,7 @@ def main(
                 msg.info(f"{kind}: no data")
                 continue
             parts = labelled_docs(nlp, kind, files, sentences, limits)
-        for task in chosen:
-            check_labels(task, parts)
-        folder.mkdir(parents=True)
-        for split, docs in parts.items():
-            DocBin(docs=docs, store_user_data=False).to_disk(folder / f"{split}.spacy")
-        msg.good(f"{kind}: " + ", ".join(f"{len(parts[split])} {split}" for split in SPLITS))
+        write_corpus(folder, chosen, parts)
         words = (token.text for doc in parts["train"] for token in doc)
         for line in unseen_letters(words, itertools.chain.from_iterable(sample)):
             msg.warn(line)
@@ -206,7 +193,7 @@ def read_sentences(kind: str, path: Path) -> list[MakeDoc]:
     """The labelled sentences of a file."""
     if ".conllu" not in path.suffixes:
         return read_rows(kind, path)
-    with naming_errors("the treebank", path), open_text(path) as file:
+    with naming_errors("the treebank", path), open_text(path, "utf-8-sig", "") as file:
         return [partial(make_doc, make_parsed, path, tree) for tree in read_trees(file, 1)]
 
 
