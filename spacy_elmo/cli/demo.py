@@ -56,7 +56,7 @@ def demo_cli(
 
     with options.report_errors("Cannot show the demo"):
         chosen = find_weights(weights)
-        nlp = blank_pipeline(chosen, None if "lang" in chosen.card().meta else "en")
+        nlp = blank_pipeline(chosen, default="en")
         if text is not None:
             require_extra("sklearn", "viz", "contexts are grouped by scikit-learn", "elmo demo")
         elif nlp.lang != "en":

@@ -120,12 +120,15 @@ def blank(lang: str, tokenizer: str | None = None) -> Language:
         ) from error
 
 
-def blank_pipeline(weights: Weights, lang: str | None = None) -> Language:
+def blank_pipeline(
+    weights: Weights, lang: str | None = None, default: str | None = None
+) -> Language:
     """A blank pipeline with the language and the tokenizer that a biLM was trained with.
 
     Args:
         weights: the weights, whose card may name both.
         lang: the code of another language, whose default tokenizer is used.
+        default: the language if neither the card nor ``lang`` names one.
 
     Raises:
         ValueError: the language is not known, spaCy does not support it, or its tokenizer needs
@@ -134,6 +137,7 @@ def blank_pipeline(weights: Weights, lang: str | None = None) -> Language:
     meta = weights.card().meta
     if "lang" in meta and lang in (None, meta["lang"]):
         return blank(meta["lang"], meta.get("tokenizer"))
+    lang = lang or default
     if lang is None:
         raise ValueError(
             f"The card of the weights '{weights.where}' does not name their language, which "
