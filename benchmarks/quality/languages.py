@@ -61,6 +61,7 @@ from train import for_few, make_added  # noqa: E402
 NAMES = "tagger,parser,ner"
 PART = "languages"  # of the results
 NOTHING, STATIC, PRETRAINED, _ = LANGUAGE_ARMS
+TOKENIZERS = {"ja": "spacy.ja.JapaneseTokenizer"}  # where no spaces stand between words
 TIMED = PRETRAINED, ELMO  # which depend on the minutes
 TEXTS = {"novels": ["novels"], "modern": ["modern"], "both": ["novels", "modern"]}
 FLORET = {
@@ -140,7 +141,7 @@ def read_data(unit: Unit, folder: Path, args: argparse.Namespace) -> None:
         files = [first_words(files, unit["words"], folder)]
     step(
         "language_data", folder, lang=lang, size=args.size, text=",".join(map(str, files)),
-        sentences=args.sentences, tasks=NAMES, **given,
+        sentences=args.sentences, tasks=NAMES, tokenizer=tokenizer_of(lang), **given,
     )  # fmt: skip
     note.write_text(wanted, encoding="utf-8")
 
@@ -164,7 +165,7 @@ def prepare(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dic
     if arm in (STATIC, PRETRAINED) and not shards.exists():
         text, lang = folder / "text" / "train.txt", unit["lang"]
         elmo = [sys.executable, "-m", "spacy", "elmo", "tokenize", text, shards, "--lang", lang]
-        subprocess.run([*map(str, elmo), "--tokenizer", BY_RULES], check=True)
+        subprocess.run([*map(str, elmo), "--tokenizer", tokenizer_of(lang)], check=True)
     if arm == STATIC:
         if not (folder / "vectors").exists():
             train_floret(shards, folder, unit["lang"])
@@ -180,9 +181,15 @@ def prepare(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dic
             step(
                 "bilm", folder, bilm="pretrain", lang=unit["lang"], size=args.size,
                 minutes=unit["minutes"], steps=args.bilm_steps, seed=0,
+                tokenizer=tokenizer_of(unit["lang"]),
             )  # fmt: skip
         return {"weights": (folder / "bilm.txt").read_text(encoding="utf-8").strip()}
     return {}
+
+
+def tokenizer_of(lang: str) -> str:
+    """The tokenizer of the text. Tasks have the words of the treebanks."""
+    return TOKENIZERS.get(lang, BY_RULES)
 
 
 def train_floret(shards: Path, folder: Path, lang: str) -> None:
@@ -194,7 +201,7 @@ def train_floret(shards: Path, folder: Path, lang: str) -> None:
     with text.open("w", encoding="utf-8") as file:
         file.writelines(lines)
     floret.train_unsupervised(str(text), **FLORET).save_floret_vectors(str(vectors))
-    nlp = blank(lang, BY_RULES)  # which `spacy init vectors` cannot be told
+    nlp = blank(lang, tokenizer_of(lang))  # which `spacy init vectors` cannot be told
     convert_vectors(nlp, vectors, truncate=0, prune=-1, mode="floret")
     nlp.to_disk(folder / "vectors")
     text.unlink(), vectors.unlink()
