@@ -26,7 +26,9 @@ def main(
     for task in present(run, tasks):
         source = spacy.load(run / "models" / f"{task}-elmo" / "model-best")
         if "tok2vec" in source.pipe_names:  # what the task has learned from, and no other does
-            source.replace_listeners("tok2vec", task, ["model.tok2vec.embed"])
+            has_mix = "embed" in source.config["components"][task]["model"]["tok2vec"]
+            path = "model.tok2vec.embed" if has_mix else "model.tok2vec"
+            source.replace_listeners("tok2vec", task, [path])
         nlp.add_pipe(task, source=source)
     # The layers are of use to the tasks alone; ELMo's vectors stay.
     nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})
