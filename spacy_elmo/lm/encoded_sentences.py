@@ -49,7 +49,7 @@ class EncodedSentences(IndexedSentences):
     """Sentences in memory, from which batches are made.
 
     Args:
-        sentences: lists of words.
+        sentences: lists of words. Empty sentences are left out.
         vocab: the vocabulary of the head.
         max_words: longer sentences are split into pieces of this many words; None for no limit.
         to_ids: the biLM's `CharacterIds`.
@@ -62,9 +62,9 @@ class EncodedSentences(IndexedSentences):
         max_words: int | None,
         to_ids: CharacterIds,
     ):
-        super().__init__(map(to_ids.read, sentences), max_words)
-        # Of each distinct word.
-        self.targets = np.array([vocab[word] for word in self.types], dtype=np.int64)
+        super().__init__((to_ids.read(words) for words in sentences if len(words)), max_words)
+        targets = [vocab[word] for word in self.types]
+        self.targets = np.array(targets, dtype=np.int64)  # of each distinct word
         self.ids, self.sizes = to_ids(self.types)
 
     def batch(self, sentences: np.ndarray) -> SentenceBatch:

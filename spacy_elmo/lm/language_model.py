@@ -199,8 +199,10 @@ class LanguageModel:
         Raises:
             ValueError: a sentence is a string.
         """
-        results: dict[int, Surprisal] = {}
-        text = self._encode(list(map(check_sentence, sentences)))
+        empty = np.zeros(0, dtype=np.float32)
+        results = [Surprisal(empty, empty, empty.astype(bool))] * len(sentences)
+        filled = [i for i, words in enumerate(sentences) if check_sentence(words)]
+        text = self._encode([sentences[i] for i in filled])
         for chosen in text.plan(BATCH_WORDS, None):
             batch = text.batch(chosen)
             states = hidden_states(self.model, batch.to(self.model.device))
@@ -210,8 +212,8 @@ class LanguageModel:
             # The last forward one is for the sentence's end, the first backward one for its start.
             for i, forward, backward, words in zip(chosen, *bits, targets, strict=True):
                 known = (words[1:-1] >= len(SPECIALS)).numpy()
-                results[i] = Surprisal(forward[:-1].numpy(), backward[1:].numpy(), known)
-        return [results[i] for i in range(len(sentences))]
+                results[filled[i]] = Surprisal(forward[:-1].numpy(), backward[1:].numpy(), known)
+        return results
 
     @torch.no_grad()
     @threads_for(0)

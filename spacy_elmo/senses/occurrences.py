@@ -155,7 +155,7 @@ def find_senses(
     if len(chosen) < (needed := max(MIN_CONTEXTS, n_senses or 0)):
         raise ValueError(
             f"'{word}' has {len(chosen)} different contexts in '{corpus}'; {needed} are needed. "
-            f"Only tokens of this form count: give a word that is a single token, or more text."
+            f"Only tokens of this form count: give a word that is one token, or more text."
         )
     groups, silhouette = group_contexts(read_contexts(nlp, chosen), nlp, n_senses)
     return Senses(word, groups, complete, silhouette)
