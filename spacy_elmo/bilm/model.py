@@ -134,8 +134,8 @@ class BiLM(nn.Module):
         return deepcopy(self, memo)
 
     def parts(self) -> Parts:
-        """What computes now. On a CPU without gradients this is the kernel, whose weights are
-        packed once; else it is the biLM's own modules."""
+        """What computes now. On a CPU, in evaluation mode and without gradients, this is the
+        kernel, whose weights are packed once; else it is the biLM's own modules."""
         if torch.is_grad_enabled() or self.training:
             return Parts(self.char_cnn, self.lstm, None)
         weight = self.lstm[0].bias
@@ -265,7 +265,8 @@ class BiLM(nn.Module):
 
     def encode_ids(self, ids: torch.Tensor) -> torch.Tensor:
         """Vectors x ``(n_words, P)`` of words by their ids, ``(n_words, n_positions)``."""
-        work = len(ids) * sum(p.numel() for p in self.char_cnn.parameters())
+        is_divided = torch.is_grad_enabled() or ids.device.type != "cpu"  # into products
+        work = is_divided * len(ids) * sum(p.numel() for p in self.char_cnn.parameters())
         with threads_for(work, self.n_threads):
             return self.parts().encode(ids)
 

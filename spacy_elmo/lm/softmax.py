@@ -70,10 +70,11 @@ class SoftmaxHead(nn.Module):
         words = torch.cat([candidates.words, targets])
         weight = F.embedding(words, self.weight)
         bias = self.bias[words] - candidates.log_expected(words)
-        positives = (hidden * weight[n:]).sum(dim=1) + bias[n:]
+        (weight, target), (bias, target_bias) = (t.split([n, len(targets)]) for t in (weight, bias))
+        positives = (hidden * target).sum(dim=1) + target_bias
         index = torch.full((len(self.weight),), -1, device=hidden.device)
         index[words[:n]] = torch.arange(n, device=hidden.device)
-        return _CrossEntropy.apply(hidden, weight[:n], bias[:n], positives, index[targets])
+        return _CrossEntropy.apply(hidden, weight, bias, positives, index[targets])
 
 
 class _CrossEntropy(torch.autograd.Function):

@@ -159,6 +159,11 @@ def read_checkpoint(path: Path) -> tuple[Progress, PretrainConfig]:
         with safe_open(path, "pt") as file:
             facts = {key: json.loads(text) for key, text in (file.metadata() or {}).items()}
         data, config = members(facts, progress=dict, config=dict)
+        [position] = members(data, position=list)
+        if len(position) != len(CorpusPosition._fields):
+            raise ValueError(
+                f"position is {position}, expected {len(CorpusPosition._fields)} numbers"
+            )
         Progress.check_names(data)
         progress = Progress(**data)
         Card.from_dict(progress.card)

@@ -136,7 +136,7 @@ SECTIONS: dict[str, type[Settings]] = {
 }  # fmt: skip
 # Values in [model] with which a biLM cannot be trained, and what to do.
 REFUSED = {
-    "initial_state": ("warm", 'set it to "zero", for a biLM starts each sentence from zeros'),
+    "initial_state": ("warm", 'set it to "zero": it is trained on sentences that start from zeros'),
     "token_encoder": (
         "char_word_cnn", "ELMoForManyLangs cannot be pretrained; fine-tune it (frozen = false)",
     ),

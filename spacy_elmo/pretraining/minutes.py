@@ -5,10 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 from .checkpoint import State
-from .config import FITTED
 from .corpus import CorpusPosition
 from .evaluation import measure
 from .prepare import Run
@@ -32,7 +30,7 @@ def fit(run: Run, state: State) -> Run:
         state: its state, which gets the number of words for the last evaluations.
 
     Returns:
-        The run, with `FITTED` settings for this time, or for its epochs if they end sooner.
+        The run, with `config.FITTED` settings for this time, or for its epochs if they end sooner.
     """
     run.notify("Timing the first steps")
     settings, progress, group, corpus = run.config.training, state.progress, state.group, run.corpus
@@ -53,10 +51,15 @@ def fit(run: Run, state: State) -> Run:
         f"evaluation {word * n_words:.1f} s"
     )
     progress.final_words = n_words
-    every = -(-n_steps // EVALUATIONS)  # the last step has one, too
-    values = (n_steps, n_steps // 20, n_steps // 3, every, n_words, max(1, min(n_steps // 20, 100)))
-    chosen: dict[str, Any] = dict(zip(FITTED, values, strict=True))
-    training = replace(settings, **chosen)
+    training = replace(
+        settings,
+        max_steps=n_steps,
+        warmup_steps=n_steps // 20,
+        decay_steps=n_steps // 3,
+        eval_words=n_words,
+        eval_every=-(-n_steps // EVALUATIONS),  # the last step has one, too
+        log_every=max(1, min(n_steps // 20, 100)),
+    )
     fitted = fit_to_epochs(training, progress.epoch_steps)
     progress.head_first = min(progress.head_first, fitted.head_first)  # 0 if the head is not new
     return replace(run, config=replace(run.config, training=training), settings=fitted)

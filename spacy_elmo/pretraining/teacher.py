@@ -153,7 +153,8 @@ def find_teacher(
     """
     if not callable(give):
         raise ValueError(
-            f"Config: [training.teacher] gives a {type(give).__name__}; name what gives a function."
+            f"Config: [training.teacher] gives a {type(give).__name__}; name what gives a function "
+            f"of sentences."
         )
     first = [[*read(words)][:max_words] for words in islice(reader.sentences(), SAMPLE)]
     arrays = [array for words in first for array in Teacher(give).vectors([words])]

@@ -182,7 +182,9 @@ def lock(out: Path, stack: ExitStack) -> None:
         ValueError: another process has locked it.
     """
     if stack.enter_context(locked(out / VOCAB, wait=False)) is False:
-        raise ValueError(f"Another process trains in '{out}': wait, or choose another directory.")
+        raise ValueError(
+            f"Another process trains in '{out}': wait for it, stop it, or choose another directory."
+        )
 
 
 def write_start(run: Run, state: State, is_resumed: bool, stack: ExitStack) -> None:

@@ -108,11 +108,12 @@ class Senses(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """The groups and their contexts in JSON types, without vectors."""
-        data, names = self._asdict(), ("left", "word", "right", "row")
-        for group in data.pop("groups"):
+        names, senses = ("left", "word", "right", "row"), []
+        for group in self.groups:
             contexts = [dict(zip(names, (*c.text, c.row), strict=True)) for c in group.contexts]
-            data.setdefault("senses", []).append({"keywords": group.keywords, "contexts": contexts})
-        return data
+            senses.append({"keywords": group.keywords, "contexts": contexts})
+        facts = {name: getattr(self, name) for name in ("word", "complete", "silhouette")}
+        return {**facts, "senses": senses}
 
 
 def find_senses(
@@ -155,7 +156,8 @@ def find_senses(
     if len(chosen) < (needed := max(MIN_CONTEXTS, n_senses or 0)):
         raise ValueError(
             f"'{word}' has {len(chosen)} different contexts in '{corpus}'; {needed} are needed. "
-            f"Only tokens of this form count: give a word that is one token, or more text."
+            f"Only tokens of this form are counted: give a word that is a single token, or more "
+            f"text."
         )
     groups, silhouette = group_contexts(read_contexts(nlp, chosen), nlp, n_senses)
     return Senses(word, groups, complete, silhouette)
@@ -195,7 +197,9 @@ def find_occurrences(
     """
     for chunk in corpus.chunks(CHUNK_TOKENS):
         for number, row in zip(chunk.ids, chunk.rows, strict=True):
-            for doc in make_docs(nlp, [row] if word in text_of(row).lower() else []):
+            if word not in text_of(row).lower():
+                continue
+            for doc in make_docs(nlp, [row]):
                 tokens = chain.from_iterable(split_sentences(doc))
                 yield from (Occurrence(t.doc, t.i, number) for t in tokens if t.lower_ == word)
         bar.update(len(chunk.ids))

@@ -39,7 +39,8 @@ def draw_mixes(
     mixes = [mix for mix in mixes if mix.is_trained]
     if not mixes:
         raise ValueError(
-            "There is no trained mix to draw: train a pipeline whose components learn from ELMo."
+            "There is no trained mix to draw: add an elmo component, let others learn from it, and "
+            "train the pipeline."
         )
     figure, axes = new_figure(title, 1.6 + 0.5 * len(mixes))
     # A layer that the biLM of a mix does not have weighs nothing.

@@ -217,6 +217,15 @@ def test_packings_are_checked_before_each_call(sizes: list[int], with_gradients:
         lstm(torch.randn(2, 5, 12), packing, torch.randn(2, 2, 12), torch.randn(2, 2, 37))
 
 
+@pytest.mark.parametrize("part", ["embedding", "convolutions", "projection"])
+def test_parts_of_another_type(part: str) -> None:
+    """C takes all weights for float32."""
+    bilm = make_bilm("single")
+    getattr(bilm.char_cnn, part).half()
+    with torch.no_grad(), pytest.raises(ValueError, match=r"float32 weights on a CPU.*float16"):
+        bilm.read([["dog"]])
+
+
 def test_characters_that_there_are_not() -> None:
     encoder = make_bilm("single").char_cnn
     with torch.no_grad():

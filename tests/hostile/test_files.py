@@ -179,7 +179,7 @@ PROGRESS = {
 @pytest.mark.parametrize(
     "changes",
     [
-        {"step": -1}, {"position": 4}, {"position": ["0", 0, 0, 0]},
+        {"step": -1}, {"position": [1]}, {"position": ["0", 0, 0, 0]},
         {"card": {"documents": {"../x": ""}}}, {"unknown": 1},
     ],
 )  # fmt: skip

@@ -26,6 +26,9 @@ class Product:
 
     Attributes:
         struct: the matrix for C; it points to tensors of this object.
+
+    Raises:
+        ValueError: the weights are not float32 on a CPU.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class Product:
         int8: bool = False,
         halves: bool = True,
     ):
+        check_float32(weight, bias)
         columns, inputs = weight.shape
         pack = panels_of_gates if is_gates else panels
         weight, tensors = weight.detach(), {}
@@ -56,6 +60,16 @@ class Product:
         self.struct = ProductStruct(inputs, columns, KINDS[tensors["weights"].dtype])
         for name, tensor in self._tensors.items():
             setattr(self.struct, name, tensor.data_ptr())
+
+
+def check_float32(*tensors: torch.Tensor | None) -> None:
+    """Raise a ValueError unless all tensors are float32 on a CPU, which C takes them for."""
+    for each in tensors:
+        if each is not None and (each.dtype != torch.float32 or each.device.type != "cpu"):
+            raise ValueError(
+                f"The kernel reads float32 weights on a CPU, found {each.dtype} on {each.device}: "
+                f"convert and move the whole biLM."
+            )
 
 
 def layer_struct(weights: LSTMWeights, **products: Product) -> LayerStruct:

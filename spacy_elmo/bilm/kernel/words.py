@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from ..char_cnn import CharCNN
 from ..char_word_cnn import CharWordCNN
 from .library import EncoderStruct, Kernel, ProductStruct
-from .packing import Product
+from .packing import Product, check_float32
 
 
 class KernelCharCNN:
@@ -32,10 +32,11 @@ class KernelCharCNN:
         filters = [each.weight.detach().permute(2, 0, 1) for each in encoder.convolutions]
         places = [F.pad(each, (0, 0, 0, -each.shape[1] % width)).flatten(0, 1) for each in filters]
         self._places = Product(torch.cat(places), None, width)
-        self._characters = encoder.embedding.weight.detach()
+        self._characters = encoder.embedding.weight.detach().contiguous()
         self._words: torch.Tensor | None = None
         if isinstance(encoder, CharWordCNN):
             self._words = encoder.word_embedding.weight.detach()
+        check_float32(self._characters, self._words, *(it.bias for it in encoder.convolutions))
         # A dictionary may have thousands of characters, of which a batch has some.
         self._tables = self._tables_of(self._characters) if self._words is None else None
         layers: Any = [layer for each in encoder.highways for layer in (each.carry, each.transform)]
@@ -48,8 +49,11 @@ class KernelCharCNN:
             "bias": torch.cat([each.bias.detach() for each in encoder.convolutions]),
         }
         self.n_features = len(self._tensors["bias"])
-        given = self._places.struct.columns, encoder.activation is torch.tanh, self.n_features
-        self._struct = EncoderStruct(len(filters), *given, len(encoder.highways))
+        self._struct = EncoderStruct(
+            n_widths=len(filters), row=self._places.struct.columns,
+            is_tanh=encoder.activation is torch.tanh, n_features=self.n_features,
+            n_highways=len(encoder.highways),
+        )  # fmt: skip
         self._struct.highways = (ProductStruct * len(layers))(*structs[: len(layers)])
         if projection:
             self._struct.projection = structs[-1]

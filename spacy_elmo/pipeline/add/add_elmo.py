@@ -30,7 +30,7 @@ def add_elmo(
     A component can if its model has token vectors: a block ``tok2vec``, or one of spaCy's
     architectures for them. Frozen and sourced components stay as they are, and so do components
     that learn from ELMo already. A `tok2vec` component to which others listen reads ELMo for all of
-    them, and each of them gets a mix too, unless it is the only one and finds names.
+    them, and each of them gets a mix too, unless it alone learns from it and finds names.
 
     Args:
         config: a config of spaCy, complete or not. It is not changed.
@@ -153,7 +153,8 @@ def write_recipes(
                 recipe = recipes.make_own_mix(factory, elmo, recipe)
         else:
             recipe = recipes.make_recipe(factory, elmo, block, light)
-        note(f"{name}: reads ELMo, by {kind_of(recipe)}")
+        is_same = recipe == get_block(new, path)
+        note(f"{name}: reads ELMo, by {source[1] if is_same else kind_of(recipe)}")
         for _, part in find_blocks(recipe):
             if vectors is None and part.get("include_static_vectors"):
                 part["include_static_vectors"] = False
