@@ -189,9 +189,13 @@ class Encoder(Settings):
         from sklearn import utils  # it is installed: it asks for the tags
 
         tags = utils.InputTags(one_d_array=True, two_d_array=False, string=True)
-        targets, own = utils.TargetTags(required=False), utils.TransformerTags(preserves_dtype=[])
         return utils.Tags(
-            None, targets, own, no_validation=True, requires_fit=False, input_tags=tags
+            estimator_type=None,
+            target_tags=utils.TargetTags(required=False),
+            transformer_tags=utils.TransformerTags(preserves_dtype=[]),
+            input_tags=tags,
+            no_validation=True,
+            requires_fit=False,
         )
 
     @threads_for(0, most=1)

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..util.files import atomic_file, naming_errors
-from ..util.optional_imports import require_extra
+from ..util.optional_imports import import_extra, require_extra
 from .rows import EncodedRows
 
 PARQUET = ".parquet"  # a directory of parts
+NEEDS_PYARROW = "parquet", "parts are written as Parquet, which needs pyarrow"  # extra, and need
+NEEDS_H5PY = "hdf5", "HDF5 needs h5py"
 TEXTS = {"tokens": "tokens", "sentences": "sentences", "documents": "text"}  # columns by level
 HDF5_BYTES = 2048  # what a dataset takes beside its values, at most
 
@@ -39,14 +41,17 @@ def check_output(out: Path, level: str, keep: Sequence[str]) -> None:
         raise ValueError(
             f"The format of '{out}' is unknown: end its name in {PARQUET}, {', '.join(WRITERS)}."
         )
-    need = "parts are written as Parquet, which needs pyarrow"  # for any format
-    require_extra("pyarrow", "parquet", need, str(out))
+    require_extra("pyarrow", *NEEDS_PYARROW, str(out))  # parts are Parquet for any format
     if out.suffix == ".hdf5":
-        require_extra("h5py", "hdf5", "HDF5 needs h5py", str(out))
+        require_extra("h5py", *NEEDS_H5PY, str(out))
         if keep:
             raise ValueError(f"'{out}' has no columns for --keep; write {PARQUET} or .npy.")
     if taken := {TEXTS.get(level), "vectors"} & {*keep}:
         raise ValueError(f"Cannot keep the column {taken.pop()!r}: the output has one of its own.")
+
+
+def import_parquet(file: Path) -> Any:
+    return import_extra("pyarrow.parquet", *NEEDS_PYARROW, str(file))
 
 
 def output_files(out: Path) -> list[Path]:
@@ -107,7 +112,7 @@ def to_arrow(rows: EncodedRows, types: Mapping[str, Any] | None = None) -> Any:
 
 def write_part(rows: EncodedRows, path: Path, types: Mapping[str, Any] | None = None) -> None:
     """Write rows to a Parquet file, whole or not at all; see `to_arrow`."""
-    parquet = import_module("pyarrow.parquet")
+    parquet = import_parquet(path)
     with atomic_file(path) as temporary:  # no two vectors are equal
         parquet.write_table(to_arrow(rows, types), temporary, use_dictionary=False)
 
@@ -119,8 +124,7 @@ def read_part(path: Path, *columns: str) -> Any:
         ValueError: the file is damaged.
     """
     with naming_errors("the part, which can be removed to encode it again,", path):
-        parquet = import_module("pyarrow.parquet")
-        table = parquet.read_table(path, columns=list(dict.fromkeys(columns)))
+        table = import_parquet(path).read_table(path, columns=list(dict.fromkeys(columns)))
         return [table[name].combine_chunks() for name in columns]
 
 
@@ -160,7 +164,7 @@ def write_hdf5(
     ``(L + 1, n, 2P)``. ``sentence_to_index`` has a JSON object from tokens, joined by spaces, to
     names.
     """
-    h5py = import_module("h5py")
+    h5py = import_extra("h5py", *NEEDS_H5PY, str(out))
     names: dict[str, str] = {}
     with atomic_file(out) as temporary:
         if hasattr(os, "posix_fallocate"):  # an error now: HDF5 crashes if the disk is full

@@ -245,7 +245,8 @@ def check_sentence(words: Sequence[str], n: int = 1) -> list[str]:
     """Return a sentence as a list; raise a ValueError if it is a string, or n is below 1."""
     if isinstance(words, str) or not all(isinstance(word, str) for word in words):
         raise ValueError(
-            f"A sentence is a list of words, as [t.text for t in doc]; found {shorten(words)}."
+            f"A sentence is a list of words, as in [token.text for token in doc]; found "
+            f"{shorten(words)}."
         )
     if n < 1:
         raise ValueError(f"n is {n}; give at least 1.")

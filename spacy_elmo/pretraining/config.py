@@ -177,7 +177,7 @@ class PretrainConfig:
                     f"set --paths.{name} null."
                 )
         for name, (value, advice) in REFUSED.items():
-            if getattr(self.model, name, None) == value:
+            if self.model is not None and getattr(self.model, name) == value:
                 raise ValueError(f"Config: [model] {name} is {value!r}; {advice}.")
 
     def to_dict(self) -> dict[str, dict[str, Any]]:

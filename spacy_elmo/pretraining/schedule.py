@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from .checkpoint import Progress
 from .config import TrainingSettings
@@ -22,10 +21,13 @@ def fit_to_epochs(settings: TrainingSettings, epoch_steps: int) -> TrainingSetti
     if settings.max_epochs:
         n_steps = min(n_steps, settings.max_epochs * epoch_steps)
     share = min(1.0, n_steps / max(1, settings.warmup_steps + settings.decay_steps))
-    names = ("warmup_steps", "decay_steps", "head_first")
-    fitted: dict[str, Any] = {name: int(share * getattr(settings, name)) for name in names}
-    fitted["head_first"] = min(fitted["head_first"], n_steps // 2)
-    return replace(settings, max_steps=n_steps, **fitted)
+    return replace(
+        settings,
+        max_steps=n_steps,
+        warmup_steps=int(share * settings.warmup_steps),
+        decay_steps=int(share * settings.decay_steps),
+        head_first=min(int(share * settings.head_first), n_steps // 2),
+    )
 
 
 def learning_rate(settings: TrainingSettings, step: int) -> float:

@@ -133,8 +133,9 @@ class Teacher:
 
 
 def _float_array(vectors: Any) -> np.ndarray:
-    is_tensor = isinstance(vectors, torch.Tensor)
-    return np.asarray(vectors.detach().float().cpu() if is_tensor else vectors, dtype=np.float32)
+    if isinstance(vectors, torch.Tensor):
+        vectors = vectors.detach().float().cpu().numpy()
+    return np.asarray(vectors, dtype=np.float32)
 
 
 def find_teacher(

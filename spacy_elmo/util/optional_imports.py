@@ -7,11 +7,11 @@ from importlib.util import find_spec
 from typing import Any
 
 
-def require_extra(module: str, extra: str, need: str, file: str) -> None:
-    """Check that an optional library is installed, without importing it.
+def import_extra(module: str, extra: str, need: str, file: str) -> Any:
+    """Import a module of an optional library.
 
     Args:
-        module: a module of the library.
+        module: the module's full name.
         extra: the extra that installs the library.
         need: what needs which library, for the error message.
         file: the file to read or write, for the error message.
@@ -19,11 +19,22 @@ def require_extra(module: str, extra: str, need: str, file: str) -> None:
     Raises:
         ValueError: the library is not installed.
     """
-    if find_spec(module.partition(".")[0]) is None:
-        raise ValueError(f"{file}: {need}. Install it with: pip install 'spacy-elmo[{extra}]'")
+    try:
+        return import_module(module)
+    except ImportError:
+        raise missing(extra, need, file) from None
 
 
-def import_extra(module: str, extra: str, need: str, file: str) -> Any:
-    """Import a module of an optional library; arguments and errors as of `require_extra`."""
-    require_extra(module, extra, need, file)
-    return import_module(module)
+def require_extra(module: str, extra: str, need: str, file: str) -> None:
+    """Check that an optional library is installed, without importing it; see `import_extra`.
+
+    Raises:
+        ValueError: the library is not installed.
+    """
+    if find_spec(module) is None:
+        raise missing(extra, need, file)
+
+
+def missing(extra: str, need: str, file: str) -> ValueError:
+    """The error for a library that is not installed."""
+    return ValueError(f"{file}: {need}. Install it with: pip install 'spacy-elmo[{extra}]'")

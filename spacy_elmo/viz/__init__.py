@@ -7,9 +7,13 @@ as displaCy does.
 
 from __future__ import annotations
 
-from .blank_bars import draw_blanks as draw_blanks
-from .heat_maps import draw_mixes as draw_mixes
-from .heat_maps import draw_similarity as draw_similarity
-from .sense_map import draw_senses as draw_senses
-from .surprisal import draw_surprisal as draw_surprisal
-from .training_curves import draw_training as draw_training
+from .blank_bars import draw_blanks
+from .heat_maps import draw_mixes, draw_similarity
+from .sense_map import draw_senses
+from .surprisal import draw_surprisal
+from .training_curves import draw_training
+
+__all__ = [
+    "draw_blanks", "draw_mixes", "draw_senses", "draw_similarity", "draw_surprisal",
+    "draw_training",
+]  # fmt: skip

@@ -61,7 +61,8 @@ class Weights:
         if not self.has_head():
             raise ValueError(
                 f"The biLM in '{self.where}' comes without a language model's head ({HEAD} and "
-                f"{VOCAB}), so it cannot predict words. Models from `elmo pretrain` have one."
+                f"{VOCAB}), so it cannot predict words. Models from `python -m spacy elmo "
+                f"pretrain` have one."
             )
         return read_words(self.path / VOCAB)
 

@@ -28,9 +28,11 @@ CHARACTERS, WORDS = "char.dic", "word.dic"
 EMBEDDINGS = {"char_emb_layer.embedding": "embedding", "word_emb_layer.embedding": "word_embedding"}
 CHAR_CNN = ("filters", "char_dim", "activation", "n_highway", "max_characters_per_token")
 LSTM = {
-    "weight_ih": "input_linearity.weight", "weight_hh": "state_linearity.weight",
-    "bias": "state_linearity.bias", "weight_hr": "state_projection.weight",
-}  # fmt: skip
+    "weight_ih": "input_linearity.weight",
+    "weight_hh": "state_linearity.weight",
+    "bias": "state_linearity.bias",
+    "weight_hr": "state_projection.weight",
+}
 SPACE = "\u3000"  # the entry in a line with only an id, where it was stripped
 # The sizes of all published models, whose config.json names a file in the original package.
 SIZES = Path(__file__).with_name("cnn_50_100_512_4096_sample.json")
@@ -71,11 +73,16 @@ def read_config(path: Path) -> BiLMConfig:
                 f"only an encoder 'elmo' with a token_embedder 'cnn' can be converted, as in all "
                 f"published models; found {data}"
             )
-        sizes = {name: encoder[name] for name in ("projection_dim", "dim", "n_layers")}
-        sizes |= {name: encoder[name] or None for name in ("cell_clip", "proj_clip")}
-        sizes |= {name: embedder[name] for name in CHAR_CNN} | {"vector_dim": embedder["word_dim"]}
-        sizes |= {"n_characters": n_characters, "n_words": n_words}
-        return BiLMConfig(token_encoder="char_word_cnn", **sizes)
+        return BiLMConfig(
+            token_encoder="char_word_cnn",
+            n_characters=n_characters,
+            n_words=n_words,
+            vector_dim=embedder["word_dim"],
+            cell_clip=encoder["cell_clip"] or None,
+            proj_clip=encoder["proj_clip"] or None,
+            **{name: encoder[name] for name in ("projection_dim", "dim", "n_layers")},
+            **{name: embedder[name] for name in CHAR_CNN},
+        )
 
 
 def read_tensors(file: Path) -> dict[str, torch.Tensor]:

@@ -48,10 +48,17 @@ def to_options(config: BiLMConfig) -> dict[str, Any]:
             f"{config.token_encoder!r}, which no other implementation reads. Write the native "
             f"layout (--to native)."
         )
-    # Null too: bilm-tf needs the keys.
-    lstm, cnn, ours = ({n: getattr(config, n) for n in names} for names in (LSTM, CHAR_CNN, OURS))
-    cnn |= {"embedding": {"dim": config.char_dim}, "n_characters": 262}
-    return {"bidirectional": True, "lstm": lstm, "char_cnn": cnn, "spacy_elmo": ours}
+    return {
+        "bidirectional": True,
+        "lstm": {name: getattr(config, name) for name in LSTM},  # null too: bilm-tf needs the key
+        "char_cnn": {
+            **{name: getattr(config, name) for name in CHAR_CNN},
+            "embedding": {"dim": config.char_dim},
+            "filters": [list(pair) for pair in config.filters],
+            "n_characters": 262,
+        },
+        "spacy_elmo": {name: getattr(config, name) for name in OURS},
+    }
 
 
 def from_options(options: Mapping[str, Any]) -> BiLMConfig:
