@@ -78,18 +78,21 @@ static uint64_t lstm(const char *set, enum kind kind, int projects) {
 static uint64_t training(const char *set) {
   const int width = elmo_width(set);
   const int32_t sizes[STEPS] = {ROWS, ROWS, 4, 3, 1};
-  static float x[22 * D], gates[22 * 4 * D], cells[22 * D], m[22 * D], out[22 * P], h[ROWS * P];
-  static float first[ROWS * D], c[ROWS * D], d_hs[22 * P], d_gates[22 * 4 * D];
-  Layer layer = {{0}, pack(width, P, 4 * D, SINGLE, 1), pack(width, D, P, SINGLE, 0), D, .9f, .8f};
-  Layer back = {{0}, pack(width, 4 * D, P, SINGLE, 0), pack(width, P, D, SINGLE, 0), D, .9f, .8f};
-  layer.hh.bias = layer.hr.bias = back.hh.bias = back.hr.bias = NULL;
-  for (int i = 0; i < 22 * 4 * D; ++i) gates[i] = number(2);
-  for (int i = 0; i < 22 * D; ++i) x[i] = number(1);
-  for (int i = 0; i < ROWS * P; ++i) h[i] = number(1);
-  for (int i = 0; i < ROWS * D; ++i) first[i] = c[i] = number(1);
-  if (elmo_lstm_forward(set, &layer, STEPS, sizes, gates, h, c, cells, m, out)) return 0;
+  static float x[2 * 22 * P], gates[2 * 22 * 4 * D], cells[2 * 22 * D], m[2 * 22 * D], out[2 * 22 * P];
+  static float h[2 * ROWS * P], first[2 * ROWS * D], c[2 * ROWS * D], d_hs[2 * 22 * P], d_gates[2 * 22 * 4 * D];
+  Layer layers[2], back[2];
+  for (int d = 0; d < 2; ++d) {
+    layers[d] = (Layer){{0}, pack(width, P, 4 * D, SINGLE, 1), pack(width, D, P, SINGLE, 0), D, .9f, .8f};
+    back[d] = (Layer){{0}, pack(width, 4 * D, P, SINGLE, 0), pack(width, P, D, SINGLE, 0), D, .9f, .8f};
+    layers[d].hh.bias = layers[d].hr.bias = back[d].hh.bias = back[d].hr.bias = NULL;
+  }
+  for (int i = 0; i < 2 * 22 * 4 * D; ++i) gates[i] = number(2);
+  for (int i = 0; i < 2 * 22 * P; ++i) x[i] = number(1);
+  for (int i = 0; i < 2 * ROWS * P; ++i) h[i] = number(1);
+  for (int i = 0; i < 2 * ROWS * D; ++i) first[i] = c[i] = number(1);
+  if (elmo_lstm_forward(set, layers, STEPS, sizes, gates, h, c, cells, m, out)) return 0;
   uint64_t found = hash(hash(hash(1, out, sizeof out), gates, sizeof gates), m, sizeof m);
-  if (elmo_lstm_backward(set, &back, STEPS, sizes, gates, cells, first, out, x, h, c, d_hs, d_gates)) return 0;
+  if (elmo_lstm_backward(set, back, STEPS, sizes, gates, cells, first, out, x, h, c, d_hs, d_gates)) return 0;
   found = hash(hash(found, d_hs, sizeof d_hs), d_gates, sizeof d_gates);
   return hash(hash(found, h, sizeof h), c, sizeof c);
 }

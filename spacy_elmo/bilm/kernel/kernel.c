@@ -29,7 +29,7 @@
 
 enum kind { HALF, SINGLE, INT8 }; /* of weights */
 
-/* Weights of a product, for some columns at a time, see `pack` in packing.py: panels of 4 V columns,
+/* Weights of a product, for some columns at a time, see packing.py: panels of 4 V columns,
    in each the rows one after another; of INT8 four rows side by side, for each column. */
 typedef struct {
   int32_t inputs, columns, kind;
@@ -219,34 +219,53 @@ API int elmo_width(const char *set) {
 
 API const char *elmo_source(void) { return SOURCE; }
 
-/* Each returns 0, or 1 where there is no memory. */
+/* Each returns 0, or 1 where there is no memory. Those of a layer compute both directions; arrays have
+   the second direction behind the first. */
 
-/* Both directions. */
+static size_t sum(int n, const int32_t *sizes) {
+  size_t total = 0;
+  for (int i = 0; i < n; ++i) total += sizes[i];
+  return total;
+}
+
 API int elmo_lstm(const char *set, const Layer *layers, int n_steps, const int32_t *sizes, const float *x,
                   float *h, float *c, float *out) {
-  size_t n = 0, P = layers->ih.inputs, H = layers->hh.inputs, n_rows = sizes[0];
-  for (int t = 0; t < n_steps; ++t) n += sizes[t];
+  const size_t n = sum(n_steps, sizes), B = sizes[0];
+  const size_t I = layers->ih.inputs, P = layers->hh.inputs, D = layers->cells;
   int (*lstm)(const Layer *, int, const int32_t *, const float *, float *, float *, float *) = NULL;
 #define LSTM(name) if (!strcmp(set, #name)) lstm = lstm_##name;
   SETS(LSTM)
-  return !lstm || lstm(layers, n_steps, sizes, x, h, c, out)
-      || lstm(layers + 1, n_steps, sizes, x + n * P, h + n_rows * H, c + n_rows * layers->cells,
-              out + n * H);
+  for (int d = 0; d < 2; ++d)
+    if (!lstm || lstm(layers + d, n_steps, sizes, x + d * n * I, h + d * B * P, c + d * B * D,
+                      out + d * n * P)) return 1;
+  return 0;
 }
 
-API int elmo_lstm_forward(const char *set, const Layer *layer, int n_steps, const int32_t *sizes,
+API int elmo_lstm_forward(const char *set, const Layer *layers, int n_steps, const int32_t *sizes,
                           float *gates, float *h, float *c, float *cells, float *m, float *out) {
-#define FORWARD(name) if (!strcmp(set, #name)) return lstm_forward_##name(layer, n_steps, sizes, gates, h, c, cells, m, out);
+  const size_t n = sum(n_steps, sizes), B = sizes[0], P = layers->hh.inputs, D = layers->cells;
+  int (*lstm)(const Layer *, int, const int32_t *, float *, float *, float *, float *, float *, float *) = NULL;
+#define FORWARD(name) if (!strcmp(set, #name)) lstm = lstm_forward_##name;
   SETS(FORWARD)
-  return 1;
+  for (int d = 0; d < 2; ++d)
+    if (!lstm || lstm(layers + d, n_steps, sizes, gates + d * n * 4 * D, h + d * B * P, c + d * B * D,
+                      cells + d * n * D, m + d * n * D, out + d * n * P)) return 1;
+  return 0;
 }
 
-API int elmo_lstm_backward(const char *set, const Layer *layer, int n_steps, const int32_t *sizes,
+API int elmo_lstm_backward(const char *set, const Layer *layers, int n_steps, const int32_t *sizes,
                            const float *gates, const float *cells, const float *c_before, const float *out,
                            const float *d_out, float *d_h, float *d_c, float *d_hs, float *d_gates) {
-#define BACKWARD(name) if (!strcmp(set, #name)) return lstm_backward_##name(layer, n_steps, sizes, gates, cells, c_before, out, d_out, d_h, d_c, d_hs, d_gates);
+  const size_t n = sum(n_steps, sizes), B = sizes[0], P = layers->hh.columns, D = layers->cells;
+  int (*lstm)(const Layer *, int, const int32_t *, const float *, const float *, const float *, const float *,
+              const float *, float *, float *, float *, float *) = NULL;
+#define BACKWARD(name) if (!strcmp(set, #name)) lstm = lstm_backward_##name;
   SETS(BACKWARD)
-  return 1;
+  for (int d = 0; d < 2; ++d)
+    if (!lstm || lstm(layers + d, n_steps, sizes, gates + d * n * 4 * D, cells + d * n * D,
+                      c_before + d * B * D, out + d * n * P, d_out + d * n * P, d_h + d * B * P,
+                      d_c + d * B * D, d_hs + d * n * P, d_gates + d * n * 4 * D)) return 1;
+  return 0;
 }
 
 API int elmo_multiply(const char *set, const Product *product, int rows, const float *x, float *out) {

@@ -28,7 +28,6 @@ class ProductStruct(ctypes.Structure):
 
 
 class LayerStruct(ctypes.Structure):
-    products: dict[str, Any]  # that it points to, see `packing.layer_struct`
     _fields_ = [
         *((name, ProductStruct) for name in ("ih", "hh", "hr")),
         ("cells", ctypes.c_int32),

@@ -6,8 +6,8 @@ import torch
 
 from ..lstm_weights import LSTMWeights
 from ..sentence_batches import Packing
-from .library import Kernel, LayerStruct
-from .packing import Product, layer_struct
+from .library import Kernel
+from .packing import Product, layer_structs
 
 
 class KernelLSTM:
@@ -21,16 +21,13 @@ class KernelLSTM:
 
     def __init__(self, weights: LSTMWeights, kernel: Kernel, int8: bool = False):
         ih, hh, bias, hr = weights[:4]
-        self.kernel, self.shape, self._directions = kernel, ih.shape, []
-        for d in range(2):
-            products = {
-                "ih": Product(ih[d], bias[d], kernel.width, is_gates=True, int8=int8),
-                "hh": Product(hh[d], None, kernel.width, is_gates=True, int8=int8),
-            }
-            if hr is not None:
-                products["hr"] = Product(hr[d], None, kernel.width)
-            self._directions.append(layer_struct(weights, **products))
-        self._structs = (LayerStruct * 2)(*self._directions)
+        self.kernel, self.shape = kernel, ih.shape
+        self._structs = layer_structs(
+            weights,
+            ih=Product(ih, bias, kernel.width, is_gates=True, int8=int8),
+            hh=Product(hh, None, kernel.width, is_gates=True, int8=int8),
+            hr=None if hr is None else Product(hr, None, kernel.width),
+        )
 
     def __call__(
         self, x: torch.Tensor, packing: Packing, h0: torch.Tensor, c0: torch.Tensor

@@ -14,18 +14,18 @@ from .library import KINDS, LayerStruct, ProductStruct
 
 
 class Product:
-    """A packed matrix.
+    """A packed matrix, or one for each direction.
 
     Args:
-        weight: ``(columns, inputs)`` float32.
-        bias: ``(columns,)``, or None.
+        weight: ``(columns, inputs)`` float32, or ``(2, columns, inputs)``.
+        bias: ``(columns,)``, or ``(2, columns)``; or None.
         width: see `Kernel`.
         is_gates: the columns are the four gates of LSTM cells; a panel has all four of each cell.
         int8: the weights are rounded, see `int8.split`.
         halves: keep weights in float16 if it holds them exactly; they are read faster.
 
     Attributes:
-        struct: the matrix for C; it points to tensors of this object.
+        structs: the matrices for C; they point to tensors of this object.
 
     Raises:
         ValueError: the weights are not float32 on a CPU.
@@ -41,25 +41,41 @@ class Product:
         halves: bool = True,
     ):
         check_float32(weight, bias)
-        columns, inputs = weight.shape
-        pack = panels_of_gates if is_gates else panels
-        weight, tensors = weight.detach(), {}
+        columns, inputs = weight.shape[-2:]
+        weight = weight.detach().view(-1, columns, inputs)
+        tensors = {} if bias is None else {"bias": bias.detach().view(-1, columns, 1)}
         if int8:
-            numbers, scale = split(weight)
-            padded = F.pad(pack(numbers, width), (0, -inputs % 4))
-            tensors["weights"] = padded.unflatten(3, (-1, 4)).permute(0, 3, 1, 2, 4)
-            tensors["scales"] = pack(scale, width)
-            tensors["sums"] = pack(numbers.sum(dim=1, dtype=torch.int32), width)
-        else:
-            if halves and torch.equal((half := weight.half()).float(), weight):
-                weight = half
-            tensors["weights"] = pack(weight, width).permute(0, 3, 1, 2)
-        if bias is not None:
-            tensors["bias"] = pack(bias.detach(), width)
-        self._tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-        self.struct = ProductStruct(inputs, columns, KINDS[tensors["weights"].dtype])
-        for name, tensor in self._tensors.items():
-            setattr(self.struct, name, tensor.data_ptr())
+            weight, scales = split(weight)
+            sums = weight.sum(dim=2, dtype=torch.int32)
+            tensors |= {"scales": scales.unsqueeze(2), "sums": sums.unsqueeze(2)}
+        elif halves and torch.equal((half := weight.half()).float(), weight):
+            weight = half
+        tensors = {name: panels(each, width, is_gates) for name, each in tensors.items()}
+        packed = panels(weight, width, is_gates)
+        if int8:  # four inputs side by side
+            packed = F.pad(packed, (0, 0, 0, 0, 0, -inputs % 4))
+            packed = packed.unflatten(2, (-1, 4)).permute(0, 1, 2, 4, 5, 3)
+        tensors["weights"] = packed
+        self._tensors = {name: each.contiguous() for name, each in tensors.items()}
+        self.structs = []
+        for i in range(len(weight)):
+            found = {name: each[i].data_ptr() for name, each in self._tensors.items()}
+            self.structs.append(ProductStruct(inputs, columns, KINDS[weight.dtype], **found))
+
+
+def panels(columns: torch.Tensor, width: int, is_gates: bool) -> torch.Tensor:
+    """``(n, columns, inputs)`` as ``(n, n_panels, inputs, 4, width)``, zeros added.
+
+    Args:
+        columns: the columns of matrices.
+        width, is_gates: see `Product`.
+    """
+    if is_gates:
+        gates = columns.unflatten(1, (4, -1))
+        padded = F.pad(gates, (0, 0, 0, -gates.shape[2] % width))
+        return padded.unflatten(2, (-1, width)).permute(0, 2, 4, 1, 3)
+    padded = F.pad(columns, (0, 0, 0, -columns.shape[1] % (4 * width)))
+    return padded.unflatten(1, (-1, 4, width)).permute(0, 1, 4, 2, 3)
 
 
 def check_float32(*tensors: torch.Tensor | None) -> None:
@@ -72,33 +88,21 @@ def check_float32(*tensors: torch.Tensor | None) -> None:
             )
 
 
-def layer_struct(weights: LSTMWeights, **products: Product) -> LayerStruct:
-    """One direction of a layer for C.
+def layer_structs(weights: LSTMWeights, **products: Product | None) -> Any:
+    """Both directions of a layer for C, as an array.
 
     Args:
         weights: the layer's weights, for its clips and its size.
-        products: packed ``ih``, ``hh`` and ``hr``, where C reads them; the structure keeps them.
+        products: packed ``ih``, ``hh`` and ``hr``, where C reads them; the array keeps them.
     """
-    struct = LayerStruct(cells=weights.ih.shape[1] // 4)
+    structs: Any = (LayerStruct * 2)()
+    structs.products = products
     clips = (math.inf if clip is None else clip for clip in (weights.cell_clip, weights.proj_clip))
-    struct.cell_clip, struct.proj_clip = clips
-    for name, product in products.items():
-        setattr(struct, name, product.struct)
-    struct.products = products
-    return struct
-
-
-def panels(columns: torch.Tensor, width: int) -> torch.Tensor:
-    """``(columns, …)`` as ``(n_panels, 4, width, …)``, zeros added."""
-    return _padded(columns, 4 * width).unflatten(0, (-1, 4, width))
-
-
-def panels_of_gates(columns: torch.Tensor, width: int) -> torch.Tensor:
-    """``(4 cells, …)`` as ``(n_panels, 4, width, …)``, zeros added to the cells of each gate."""
-    gates = [_padded(gate, width).unflatten(0, (-1, width)) for gate in columns.chunk(4)]
-    return torch.stack(gates, dim=1)
-
-
-def _padded(columns: torch.Tensor, step: int) -> torch.Tensor:
-    missing: Any = [0, 0] * (columns.dim() - 1) + [0, -len(columns) % step]
-    return F.pad(columns, missing)
+    cell_clip, proj_clip = clips
+    for d, struct in enumerate(structs):
+        struct.cells = weights.ih.shape[1] // 4
+        struct.cell_clip, struct.proj_clip = cell_clip, proj_clip
+        for name, product in products.items():
+            if product is not None:
+                setattr(struct, name, product.structs[d])
+    return structs

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 
-from ...util.threads import prefetch_map
 from ..lstm_autograd import AutogradLSTM, Tensors
 from ..lstm_pytorch import add_times
 from ..lstm_weights import LSTMWeights
 from ..sentence_batches import Packing
 from .library import Kernel
 from .lstm import check_batch
-from .packing import Product, layer_struct
+from .packing import Product, layer_structs
 
 
 class KernelTrainingLSTM(AutogradLSTM):
@@ -33,7 +31,9 @@ class KernelTrainingLSTM(AutogradLSTM):
         super().__init__(weights)
         self.kernel, self.ih = kernel, weights.ih.detach().to(dtype)
 
-    def _pack(self, weight: torch.Tensor, is_gates: bool = False) -> Product:
+    def _pack(self, weight: torch.Tensor | None, is_gates: bool = False) -> Product | None:
+        if weight is None:
+            return None
         return Product(weight, None, self.kernel.width, is_gates, halves=False)
 
     def forward(self, packing: Packing, given: Tensors, for_backward: bool) -> Tensors:
@@ -43,16 +43,9 @@ class KernelTrainingLSTM(AutogradLSTM):
         h, c, out = h0.contiguous().clone(), c0.contiguous().clone(), x.new_empty(x.shape)
         cells = x.new_empty(*x.shape[:2], c0.shape[2])
         m = torch.empty_like(cells)  # σ(o) · tanh(c), what is projected
-
-        def read(d: int) -> None:
-            products = {"hh": self._pack(self.weights.hh[d], is_gates=True)}
-            if self.weights.hr is not None:
-                products["hr"] = self._pack(self.weights.hr[d])
-            layer = layer_struct(self.weights, **products)
-            states = gates[d], h[d], c[d], cells[d], m[d], out[d]
-            self.kernel.call("lstm_forward", ctypes.byref(layer), len(steps), steps, *states)
-
-        _each_direction(read)
+        hh, hr = self._pack(self.weights.hh, is_gates=True), self._pack(self.weights.hr)
+        layers = layer_structs(self.weights, hh=hh, hr=hr)
+        self.kernel.call("lstm_forward", layers, len(steps), steps, gates, h, c, cells, m, out)
         return [out, h, c, *([gates, cells, m] if for_backward else [])]
 
     def backward(
@@ -63,18 +56,11 @@ class KernelTrainingLSTM(AutogradLSTM):
         d_out, *d_states = (gradient.contiguous() for gradient in gradients)
         d_h, d_c = (state.clone() for state in d_states)
         d_hs, d_gates, c0 = torch.empty_like(out), torch.empty_like(gates), c0.contiguous()
-
-        def read_back(d: int) -> None:
-            products = {"hh": self._pack(self.weights.hh[d].mT)}
-            if self.weights.hr is not None:
-                products["hr"] = self._pack(self.weights.hr[d].mT)
-            layer = layer_struct(self.weights, **products)
-            states = gates[d], cells[d], c0[d], out[d], d_out[d]
-            results = d_h[d], d_c[d], d_hs[d], d_gates[d]
-            arguments = len(steps), steps, *states, *results
-            self.kernel.call("lstm_backward", ctypes.byref(layer), *arguments)
-
-        _each_direction(read_back)
+        hr_mT = None if self.weights.hr is None else self.weights.hr.mT
+        hh, hr = self._pack(self.weights.hh.mT), self._pack(hr_mT)
+        layers = layer_structs(self.weights, hh=hh, hr=hr)
+        arguments = gates, cells, c0, out, d_out, d_h, d_c, d_hs, d_gates
+        self.kernel.call("lstm_backward", layers, len(steps), steps, *arguments)
         d_bias, dtype, P = d_gates.sum(dim=1), self.ih.dtype, x.shape[2]
         h_prev = torch.cat([h0, out[:, packing.previous]], dim=1)
         inputs, d_gates = torch.cat([x, h_prev], dim=2).to(dtype), d_gates.to(dtype)
@@ -84,9 +70,3 @@ class KernelTrainingLSTM(AutogradLSTM):
             d_hr = torch.bmm(d_hs.to(dtype).mT, m.to(dtype)).to(x.dtype)
         d_x = torch.bmm(d_gates, self.ih).to(x.dtype)
         return [d_x, d_h, d_c, d_weights[..., :P], d_weights[..., P:], d_bias, d_hr]
-
-
-def _each_direction(compute: Callable[[int], None]) -> None:
-    """Both directions, on two threads if PyTorch has them."""
-    for _, result in prefetch_map(compute, range(2), min(2, torch.get_num_threads())):
-        result()

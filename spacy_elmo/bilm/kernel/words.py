@@ -42,7 +42,7 @@ class KernelCharCNN:
         layers: Any = [layer for each in encoder.highways for layer in (each.carry, each.transform)]
         projection = [] if encoder.projection is None else [encoder.projection]
         self._products = [Product(it.weight, it.bias, width) for it in [*layers, *projection]]
-        structs = [product.struct for product in self._products]
+        structs = [product.structs[0] for product in self._products]
         self._tensors = {
             "widths": torch.tensor([len(each) for each in filters], dtype=torch.int32),
             "numbers": torch.tensor([each.shape[1] for each in filters], dtype=torch.int32),
@@ -50,7 +50,7 @@ class KernelCharCNN:
         }
         self.n_features = len(self._tensors["bias"])
         self._struct = EncoderStruct(
-            n_widths=len(filters), row=self._places.struct.columns,
+            n_widths=len(filters), row=self._places.structs[0].columns,
             is_tanh=encoder.activation is torch.tanh, n_features=self.n_features,
             n_highways=len(encoder.highways),
         )  # fmt: skip
@@ -84,7 +84,7 @@ class KernelCharCNN:
 
     def _tables_of(self, characters: torch.Tensor) -> torch.Tensor:
         """What each of some characters, ``(n, char_dim)``, adds at each place in the filters."""
-        tables = characters.new_empty(len(characters), self._places.struct.columns)
-        product = ctypes.byref(self._places.struct)
+        tables = characters.new_empty(len(characters), self._places.structs[0].columns)
+        product = ctypes.byref(self._places.structs[0])
         self.kernel.call("multiply", product, len(characters), characters, tables)
         return tables
