@@ -22,6 +22,7 @@ from spacy_elmo.text.shards import Shards
 WEIGHTS = Path("weights")  # that come with this project, by language; en_sm comes with spacy-elmo
 MOST_EPOCHS = 10  # however many minutes there are for a small text
 EVAL_WORDS = 20_000  # held out, where minutes count
+STEPS_A_MINUTE = 1000  # more than any core takes
 
 
 @report_errors("Cannot prepare the biLM")
@@ -98,7 +99,11 @@ def main(
                     msg.info("Without products in bfloat16, which are not faster on this CPU")
         lengths: list[object] = []
         if minutes and not steps and size == "full":
-            lengths = ["--minutes", minutes]
+            most = round(STEPS_A_MINUTE * minutes)
+            lengths = [
+                "--minutes", minutes, "--training.max_steps", most,
+                "--training.warmup_steps", most // 20, "--training.decay_steps", most // 3,
+            ]  # fmt: skip
         elif config == "auto" or steps:
             steps = steps or chosen.bilm_steps
             if size != "full" and steps > chosen.bilm_steps:

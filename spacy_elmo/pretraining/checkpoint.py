@@ -39,7 +39,7 @@ class Progress(Settings):
         fingerprints: the fingerprints of the two texts, to which ``position`` and ``best`` belong.
         epoch_steps: the number of steps in an epoch, or a few more.
         head_first: the number of first steps that train the head alone.
-        final_words: the number of words that the finished models are evaluated on; 0 for all.
+        step_seconds: how long a step takes; 0 until a run with ``minutes`` has timed some.
         card: the card of the biLM, see `weights.layout.Card`.
         is_finished: whether the run has come to its end.
     """
@@ -53,7 +53,7 @@ class Progress(Settings):
     fingerprints: list[str] = field(default_factory=list)
     epoch_steps: int = at_least(0, 0)
     head_first: int = at_least(0, 0)
-    final_words: int = at_least(0, 0)
+    step_seconds: float = at_least(0, 0.0)
     card: dict[str, Any] = field(default_factory=dict)
     is_finished: bool = False
 

@@ -16,8 +16,6 @@ from ..util.settings import Settings, above_zero, at_least, below_one, in_range,
 
 CONFIG = "pretrain.cfg"  # in the directory of a run
 CORPORA = ("train", "dev")
-# The settings in [training] that a run of some minutes chooses.
-FITTED = ("max_steps", "warmup_steps", "decay_steps", "eval_every", "eval_words", "log_every")
 
 
 @dataclass(frozen=True)
@@ -90,12 +88,13 @@ class TrainingSettings(Settings):
         max_steps: the length of the run.
         max_epochs: the run ends after this many passes over the text, if that is sooner; 0 for no
             limit.
-        minutes: about how long a new run takes: it times its first steps, and chooses the settings
-            in `FITTED` accordingly; 0 to choose none.
+        minutes: the run ends after as many steps as take this long, if that is sooner. It times its
+            first steps; evaluations take more time. 0 for no limit.
         head_first: the number of first steps that train the head alone, if it is new and the biLM
             is not; at most half of the run.
         learning_rate: the highest rate. The rate rises to it over ``warmup_steps``, stays, and
-            falls to zero over the last ``decay_steps``. Both are shortened if the run is shorter.
+            falls to zero over the last ``decay_steps``. Both are shortened in proportion if the run
+            ends sooner, or is too short for them.
         matmul_precision: PyTorch's name for the precision of float32 products. Evaluations have the
             highest.
         mixed_precision: compute products in bfloat16, all else and evaluations in float32.

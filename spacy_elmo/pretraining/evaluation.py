@@ -40,14 +40,12 @@ def describe(result: Perplexity) -> str:
 def write_results(run: Run, state: State, log: Log) -> None:
     """Evaluate the finished models, as they are on disk, and write statistics beside them.
 
-    The whole held-out text is read, or the part of it for which a run of some minutes has time.
-    A text with only one distinct word has no statistics.
+    The whole held-out text is read. If it has only one distinct word, there are no statistics.
     """
-    max_words = state.progress.final_words
     for path in filter(Path.exists, (run.out / BEST, run.out / LAST)):
         model, (head, _) = load_bilm(path).to(state.group.device), load_head(path)
-        result = measure(model, head.to(state.group.device), run.dev, max_words)
-        if statistics := compute_statistics(model, run.dev, max_words):
+        result = measure(model, head.to(state.group.device), run.dev)
+        if statistics := compute_statistics(model, run.dev):
             write_bytes(path / STATISTICS, statistics.to_bytes())
         log.write(step=state.progress.step, model=path.name, **asdict(result), mean=result.mean)
         run.notify(f"{path.name}: {describe(result)}")

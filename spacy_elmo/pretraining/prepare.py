@@ -19,11 +19,11 @@ from ..weights.find import find_weights, load_bilm
 from ..weights.layout import HEAD, VOCAB, WEIGHTS, Card
 from ..weights.native import Weights
 from .checkpoint import CHECKPOINT, Progress, State, read_checkpoint
-from .config import CONFIG, CORPORA, FITTED, PretrainConfig, TrainingSettings, make_block
+from .config import CONFIG, CORPORA, PretrainConfig, make_block
 from .corpus import TrainingCorpus
 from .distributed import ProcessGroup
 from .log import LOG, read_log
-from .schedule import fit_to_epochs, has_ended
+from .schedule import has_ended, run_length
 from .stats import MOST_ATTACHED, CorpusStats, count_corpus
 from .teacher import Teacher, find_teacher
 
@@ -46,7 +46,6 @@ class Run:
     Attributes:
         out: the directory of the run.
         config: the settings, with [model].
-        settings: [training], with a schedule that is not longer than the run.
         vocab: the vocabulary of the head.
         corpus: the training text.
         dev: the held-out text.
@@ -55,7 +54,6 @@ class Run:
 
     out: Path
     config: PretrainConfig
-    settings: TrainingSettings
     vocab: Vocabulary
     corpus: TrainingCorpus
     dev: EncodedSentences
@@ -131,11 +129,11 @@ def prepare(
         raise ValueError(f"There are no words in the dev text: '{dev.files()[0]}'.")
     notify(f"dev: {len(held_out.lengths):,} sentences; vocabulary of {len(vocab):,}")
 
-    # The schedule
-    settings = fit_to_epochs(config.training, progress.epoch_steps)
     if start is not None and has_new_head:
-        progress.head_first = settings.head_first
-    if has_ended(settings, progress):
+        # At most half of the run, so that the biLM learns too.
+        half = run_length(config.training, progress) // 2
+        progress.head_first = min(config.training.head_first, half)
+    if has_ended(config.training, progress):
         notify(
             f"The run has finished its {progress.step:,} steps already; to train longer, set a "
             f"higher --training.max_steps, or --training.max_epochs if it has any"
@@ -154,7 +152,7 @@ def prepare(
         if not has_new_head:
             state.head.load_state_dict(load_head(start)[0].state_dict())
     corpus = TrainingCorpus(train, vocab, to_ids, config, teacher)
-    return Run(out, config, settings, vocab, corpus, held_out, notify), state
+    return Run(out, config, vocab, corpus, held_out, notify), state
 
 
 def check_new(out: Path, resume: bool) -> None:
@@ -182,8 +180,7 @@ def check_new(out: Path, resume: bool) -> None:
 def resumed_config(
     before: PretrainConfig, config: PretrainConfig, out: Path, notify: Notify
 ) -> PretrainConfig:
-    """The config of a resumed run, with [model] from the checkpoint, and the length that a run of
-    some minutes had at its start; prints what has changed.
+    """The config of a resumed run, with [model] from the checkpoint; prints what has changed.
 
     Args:
         before: the config in the checkpoint.
@@ -202,20 +199,7 @@ def resumed_config(
         )
     # The run needs no weights to start from, but its config still names them.
     paths = replace(config.paths, weights=before.paths.weights)
-    minutes, given = before.training.minutes, config.training
-    if given.minutes not in (0, minutes):
-        raise ValueError(
-            f"Cannot resume: the run was not started with these minutes. Leave out --minutes, "
-            f"and give '{out / CONFIG}' as the config, to change its length."
-        )
-    fitted = {name: getattr(before.training, name) for name in FITTED if given.minutes}
-    if ignored := [name for name, value in fitted.items() if value != getattr(given, name)]:
-        notify(
-            f"Settings that were fitted to the minutes stay: {', '.join(ignored)}. To change them, "
-            f"leave out --minutes, and give '{out / CONFIG}' as the config"
-        )
-    training = replace(given, minutes=minutes, **fitted)
-    config = replace(config, paths=paths, model=config.model or before.model, training=training)
+    config = replace(config, paths=paths, model=config.model or before.model)
     was, now = dict_to_dot(before.to_dict()), dict_to_dot(config.to_dict())
     names = [name for name in {**was, **now} if was.get(name) != now.get(name)]
     changed = [f"{name}: {was.get(name)!r} → {now.get(name)!r}" for name in names]

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -19,7 +19,6 @@ from ..util.progress import ProgressBar, say
 from ..util.threads import threads_for, worker_count
 from ..weights.layout import VOCAB, Card
 from ..weights.native import save_bilm
-from . import minutes
 from .checkpoint import CHECKPOINT, Progress, State, read_checkpoint
 from .config import CONFIG, PretrainConfig
 from .corpus import Batches
@@ -28,11 +27,12 @@ from .distributed import process_group
 from .evaluation import describe, measure, write_results
 from .log import LOG, Log
 from .prepare import BEST, LAST, Run, check_new, prepare
-from .schedule import has_ended, learning_rate
+from .schedule import has_ended, learning_rate, run_length
 from .signals import stop_on_signals
 from .train_step import train_step
 
 N_AHEAD = 4  # threads that prepare batches for a GPU
+N_STEPS, N_FIRST = 24, 8  # steps that are timed for `minutes`; without the first, slower ones
 
 
 def pretrain(
@@ -86,8 +86,6 @@ def pretrain(
         if is_resumed:
             run.notify(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
         with matmul_precision(config.training.matmul_precision):
-            if run.settings.minutes and not is_resumed:
-                run = minutes.fit(run, state)
             if group.rank == 0:
                 write_start(run, state, is_resumed, stack)
             log = Log(out / LOG if group.rank == 0 else None, progress.step)
@@ -96,7 +94,7 @@ def pretrain(
             batches = run.corpus.batches(progress.position, state.shares(), n_threads)
             with closing(batches), stop_on_signals(quiet) as stopped:
                 take_steps(run, state, batches, log, stopped, quiet)
-                progress.is_finished = has_ended(run.settings, progress)
+                progress.is_finished = has_ended(run.config.training, progress)
                 if group.rank == 0:
                     write_checkpoint(run, state)
                     write_model(run, state, LAST)
@@ -124,7 +122,7 @@ def take_steps(
         stopped: tells if the user has stopped the run.
         quiet: show no progress bar.
     """
-    progress, group, settings = state.progress, state.group, run.settings
+    progress, group, settings = state.progress, state.group, run.config.training
     began = time.monotonic() - progress.seconds
 
     def counters() -> dict[str, float]:
@@ -143,13 +141,21 @@ def take_steps(
     if progress.step == 0 and run.config.paths.weights is not None and group.rank == 0:
         evaluate("before")
     losses: list[torch.Tensor] = []  # on the device until they are logged
+    timed: list[float] = []  # seconds of the first steps
     last_checkpoint = time.monotonic()
     is_last = has_ended(settings, progress)
-    with ProgressBar("steps", settings.max_steps, progress.step, quiet) as bar:
+    with ProgressBar("steps", run_length(settings, progress), progress.step, quiet) as bar:
         while not is_last and not group.sum(stopped()):
+            start = time.monotonic()
             batch, progress.position = next(batches)
-            rate = learning_rate(settings, progress.step)
+            rate = learning_rate(settings, progress)
             losses.append(train_step(state, settings, batch, rate))
+            if settings.minutes and not progress.step_seconds:
+                float(losses[-1])  # waits for a GPU
+                timed.append(time.monotonic() - start)
+                if len(timed) == N_STEPS:
+                    fit_to_minutes(run, state, timed)
+                    bar.set_total(run_length(settings, progress))
             progress.seconds = time.monotonic() - began
             is_last = has_ended(settings, progress)
             if progress.step % settings.log_every == 0 or is_last:
@@ -173,6 +179,25 @@ def take_steps(
             if is_evaluation or time.monotonic() - last_checkpoint > settings.checkpoint_seconds:
                 write_checkpoint(run, state)
                 last_checkpoint = time.monotonic()
+
+
+def fit_to_minutes(run: Run, state: State, seconds: list[float]) -> None:
+    """Note how long a step takes, which decides the length of a run of some minutes.
+
+    Args:
+        run: the run.
+        state: its state.
+        seconds: how long each of the first steps took.
+    """
+    settings, progress, group = run.config.training, state.progress, state.group
+    mean = sum(seconds[N_FIRST:]) / len(seconds[N_FIRST:])
+    progress.step_seconds = group.sum(mean) / group.world_size  # the same in all processes
+    n_steps = run_length(settings, progress)
+    progress.head_first = min(progress.head_first, n_steps // 2)
+    run.notify(
+        f"{n_steps:,} steps, since one takes {progress.step_seconds:.2f} s and the run has "
+        f"{settings.minutes:g} minutes"
+    )
 
 
 def lock(out: Path, stack: ExitStack) -> None:
@@ -204,10 +229,7 @@ def write_start(run: Run, state: State, is_resumed: bool, stack: ExitStack) -> N
         check_new(run.out, resume=True)  # another run may have begun meanwhile
         # In place: this file is locked.
         (run.out / VOCAB).write_bytes("\n".join([*run.vocab.words, ""]).encode("utf-8"))
-    # The config has the steps that were fitted to the minutes, in place of the minutes.
-    training = replace(run.config.training, minutes=0.0)
-    config = Config(replace(run.config, training=training).to_dict())
-    write_text(run.out / CONFIG, config.to_str() + "\n")
+    write_text(run.out / CONFIG, Config(run.config.to_dict()).to_str() + "\n")
     if not is_resumed:
         write_checkpoint(run, state)
 

@@ -35,11 +35,17 @@ class ProgressBar(tqdm):
         how: dict[str, Any] = {"total": total, "initial": done, "disable": quiet}
         if not self.is_bar:
             how |= {"mininterval": LINE_SECONDS, "delay": LINE_SECONDS, "miniters": 1}
+            how["leave"] = False
+        super().__init__(unit=f" {unit}", unit_scale=True, smoothing=0.05, **how)
+        self.set_total(total)
+
+    def set_total(self, total: int | None) -> None:
+        """Set how many there are, for a job that learns it while it runs."""
+        self.total = total
+        if not self.is_bar:
             # Not {total}, which tqdm drops if n is larger.
             of, end = ("", "{elapsed}") if total is None else (f" of {total:,}", "{remaining} left")
-            line = f"{{n:,}}{of}{{unit}}, {{rate_fmt}}, {end}{{postfix}}"
-            how |= {"bar_format": line, "leave": False}
-        super().__init__(unit=f" {unit}", unit_scale=True, smoothing=0.05, **how)
+            self.bar_format = f"{{n:,}}{of}{{unit}}, {{rate_fmt}}, {end}{{postfix}}"
 
     def __str__(self) -> str:
         """The line; slow steps are shown as ``3.81 s/step``, not tqdm's ``3.81s/ steps``."""

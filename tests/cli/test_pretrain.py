@@ -11,7 +11,6 @@ import pytest
 from click.testing import Result
 
 from spacy_elmo.lm.head import load_head
-from spacy_elmo.pretraining import minutes
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_checkpoint
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.weights.find import find_weights, load_bilm
@@ -70,11 +69,10 @@ def test_a_run_that_is_stopped_says_so(config, shards, tmp_path, monkeypatch) ->
 
 
 def test_minutes_and_overrides_of_the_environment(config, shards, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(minutes, "plan", lambda *given: (9, 999))
     paths = f"--paths.train {shards} --paths.dev {shards}"  # from the environment, too
     monkeypatch.setenv("SPACY_CONFIG_OVERRIDES", paths)
     assert run(config, tmp_path / "out", "-q", "--minutes", 9).exit_code == 0
-    assert read_checkpoint(tmp_path / "out" / CHECKPOINT)[0].step == 9
+    assert read_checkpoint(tmp_path / "out" / CHECKPOINT)[1].training.minutes == 9
 
 
 def test_failures(config, shards, tmp_path) -> None:

@@ -22,6 +22,7 @@ from spacy_elmo.lm.encoded_sentences import EncodedSentences, SentenceBatch
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining import train as loop
+from spacy_elmo.pretraining.checkpoint import Progress
 from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
 
 ANIMALS = {"dogs": "bark", "cows": "moo", "cats": "purr", "owls": "hoot"}
@@ -140,10 +141,10 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, step: int, number: int = signal.
     """Send a signal while this step is being taken."""
     learning_rate = loop.learning_rate
 
-    def wrapped(settings: TrainingSettings, done: int) -> float:
-        if done + 1 == step:
+    def wrapped(settings: TrainingSettings, progress: Progress) -> float:
+        if progress.step + 1 == step:
             signal.raise_signal(number)
-        return learning_rate(settings, done)
+        return learning_rate(settings, progress)
 
     monkeypatch.setattr(loop, "learning_rate", wrapped)
 

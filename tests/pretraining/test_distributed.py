@@ -51,13 +51,13 @@ def count_threads():
     names = [open(file).read().strip() for file in glob.glob("/proc/self/task/*/comm")]
     return names.count("pt_gloo_runloop")
 
-def learning_rate(settings, step):
-    if step == 3:
+def learning_rate(settings, progress):
+    if progress.step == 3:
         os.write(1, b"while: %d threads\\n" % count_threads())
     first_start = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
-    if os.environ["RANK"] == "1" and step == 7 and first_start:
+    if os.environ["RANK"] == "1" and progress.step == 7 and first_start:
         {what}
-    return before(settings, step)
+    return before(settings, progress)
 
 train.learning_rate = learning_rate
 app(sys.argv[1:], standalone_mode=False)

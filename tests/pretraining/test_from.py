@@ -14,7 +14,7 @@ import torch
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm.head import load_head
-from spacy_elmo.pretraining import minutes
+from spacy_elmo.pretraining import train as loop
 from spacy_elmo.pretraining.config import PretrainConfig, read_config
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.train import pretrain
@@ -107,8 +107,10 @@ def test_a_new_head_learns_first(trained, animals, tmp_path, monkeypatch, capsys
         assert torch.equal(numbers(tmp_path / "held" / "model-last")[name], value)
     _, vocab = load_head(str(tmp_path / "held" / "model-last"))
     assert "owls" in vocab.words
-    monkeypatch.setattr(minutes, "plan", lambda *given: (6, 999))
-    for name, changes in (("both", {}), ("fitted", {"training.minutes": 1})):
+    monkeypatch.setattr(loop, "N_STEPS", 3)
+    monkeypatch.setattr(loop, "N_FIRST", 0)
+    monkeypatch.setattr(loop.time, "monotonic", iter(range(10**6)).__next__)
+    for name, changes in (("both", {}), ("fitted", {"training.minutes": 0.1})):
         progress = pretrain(going_on(animals, start, changes), tmp_path / name, quiet=True)
         assert progress.head_first == progress.step // 2
         after = numbers(tmp_path / name / "model-last")
@@ -127,7 +129,7 @@ def test_another_vocabulary_makes_a_new_head(trained, animals, tmp_path, monkeyp
     )
 
 
-@pytest.mark.parametrize("changes", [{"head_first": 0}, {"max_epochs": 1, "decay_steps": 18}])
+@pytest.mark.parametrize("changes", [{"head_first": 0}, {"max_steps": 1}])
 def test_a_new_head_may_have_no_steps_of_its_own(trained, animals, tmp_path, changes) -> None:
     """Of the settings, or because a short run has none for it. The old head is no part of it."""
     settings = {f"training.{name}": value for name, value in changes.items()}

@@ -17,11 +17,11 @@ from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining import evaluation
 from spacy_elmo.pretraining import train as loop
-from spacy_elmo.pretraining.checkpoint import CHECKPOINT, State, read_checkpoint
+from spacy_elmo.pretraining.checkpoint import CHECKPOINT, Progress, State, read_checkpoint
 from spacy_elmo.pretraining.config import PretrainConfig, read_config
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.schedule import fit_to_epochs, learning_rate
+from spacy_elmo.pretraining.schedule import learning_rate
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.weights.find import find_weights, load_bilm
 
@@ -286,13 +286,13 @@ def test_after_a_divergence_a_model_from_before_it_is_named(paths, tmp_path, mon
 def test_learning_rate() -> None:
     settings = {"max_steps": 100, "warmup_steps": 10, "decay_steps": 20, "learning_rate": 0.5}
     config = make_config(changes={f"training.{name}": n for name, n in settings.items()})
-    rates = [learning_rate(fit_to_epochs(config.training, 0), step) for step in range(100)]
+    rates = [learning_rate(config.training, Progress(step=step)) for step in range(100)]
     np.testing.assert_allclose(rates[:10], 0.5 * np.arange(1, 11) / 10)
     assert rates[10:80] == [0.5] * 70
     np.testing.assert_allclose(rates[80:], 0.5 * np.arange(20, 0, -1) / 20)
     constant = make_config(changes={"training.warmup_steps": 0, "training.decay_steps": 0})
-    level = fit_to_epochs(constant.training, 0)
-    assert {learning_rate(level, step) for step in range(20)} == {0.02}
+    steps = [Progress(step=step) for step in range(20)]
+    assert {learning_rate(constant.training, progress) for progress in steps} == {0.02}
 
 
 def test_what_a_run_prints(paths, tmp_path, capsys) -> None:
