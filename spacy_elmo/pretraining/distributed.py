@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +17,6 @@ from ..util.device import find_device
 
 # The others wait while rank 0 evaluates. torchrun notices a process that has died.
 TIMEOUT = timedelta(days=1)
-SECONDS_TO_EXIT = 60  # after an error
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,6 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
 
     Raises:
         ValueError: there is no such device, or not one for each process.
-        SystemExit: this process is not the first, and an error, which is printed, has ended it.
     """
     if not is_launched():
         yield ProcessGroup(find_device(device))
@@ -93,20 +89,8 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
             torch.cuda.set_device(local_device)
         yield ProcessGroup(local_device, rank, world_size)
         distributed.barrier()  # a tensor in use when Python ends would abort the process
-    except BaseException as error:
-        # torchrun ends the other processes when this one has ended, which it does in any case.
-        if hasattr(signal, "alarm"):
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(SECONDS_TO_EXIT)
-        if not on_gpus:  # where it could wait for the others
-            distributed.destroy_process_group()
-        is_lost = is_connection_lost(error)
-        if is_lost or (rank and isinstance(error, (ValueError, OSError))):
-            text = "the connection to the other processes is lost" if is_lost else error
-            print(f"Process {rank}: {text}", file=sys.stderr, flush=True)
-            raise SystemExit(1) from None
-        raise
-    distributed.destroy_process_group()
+    finally:
+        distributed.destroy_process_group()
 
 
 def is_launched() -> bool:
@@ -117,9 +101,3 @@ def is_launched() -> bool:
 def is_first_process() -> bool:
     """Tell if this process prints for all: it is rank 0, or alone."""
     return not is_launched() or os.environ["RANK"] == "0"
-
-
-def is_connection_lost(error: BaseException) -> bool:
-    """Tell if an error means that another process no longer answers."""
-    is_gloo = "gloo" in str(error) or "Connection closed by peer" in str(error)
-    return isinstance(error, distributed.DistError) or (isinstance(error, RuntimeError) and is_gloo)

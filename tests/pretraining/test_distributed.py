@@ -172,7 +172,7 @@ def test_a_signal_ends_all_after_the_same_step(paths, tmp_path) -> None:
 def test_an_error_in_one_process_ends_all(paths, tmp_path) -> None:
     code, said = torchrun(a_run(paths), tmp_path / "out", what='raise OSError("the disk is gone")')
     assert code == 1
-    assert "Process 1: the disk is gone" in said
+    assert said.count("the disk is gone") == 1, said
 
 
 @pytest.mark.slow
