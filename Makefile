@@ -1,4 +1,4 @@
-# make demo       see ELMo work on real English text; ARGS='--text "…"' for your own
+# make demo       see ELMo work on real English text
 # make test       all checks: ruff, mypy, pytest, and the built wheel in a fresh environment
 # make test-all   the same, with the tests that take long (marked `slow`); installs Ray and Spark too
 # make lint | unit | smoke   one of the checks

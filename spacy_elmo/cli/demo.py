@@ -6,10 +6,9 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
-import typer
 from spacy.language import Language
 from spacy.tokens import Token
 from typer import echo, style  # which leave colours out where there is no terminal
@@ -28,62 +27,52 @@ SENTENCES = Path(__file__).with_name("demo_sentences.txt")
 BLANKS = """\
 Let's ___ to improvisation in this skit. The river ___ into the sea. She opened the ___ and looked \
 outside. He was born in ___ and died in 1945. The capital of France is ___."""
-SHOWN, NEAREST = ("play", "stick"), 2  # built-in words to show; nearest sentences for each
+SHOWN, NEAREST = ("play", "stick"), 2  # words to show; nearest sentences for each
 HARDEST = 3  # number of words to name under "Limits"
 GUESSES = 5  # words for a blank
 WIDTH = 80  # columns of the output
-REPEATED, CONTEXTS = 6, 12  # words of the user's text to show; contexts of each
 TIE = 1e-5  # cosines that differ by less count as equal
 
 
 @options.app.command("demo")
 def demo_cli(
-    text: Annotated[str | None, typer.Option("--text", "-t", help="Your own text; ___ marks a blank to fill")] = None,
     weights: options.BiLMName = "en_sm",
-) -> None:  # fmt: skip
+) -> None:
     """
     Show contextual vectors and the language model at work.
 
-    Without a text of your own, the demo reads built-in English sentences with ambiguous words: it
-    counts how often the nearest sentence has the same meaning, and fills blanks. With --text, it
-    groups the contexts of words that occur more than once in your text, and fills its blanks (___);
-    this needs the extra viz. `elmo senses` draws the contexts of a word.
+    The demo reads English sentences with ambiguous words: it counts how often the nearest sentence
+    has the same meaning, and fills blanks. For texts of your own, see `elmo predict` and
+    `elmo senses`.
     """
     from ..lm.language_model import LanguageModel
     from ..text.readers import blank_pipeline
-    from ..util.optional_imports import require_extra
     from ..weights.find import find_weights
 
     with options.report_errors("Cannot show the demo"):
         chosen = find_weights(weights)
         nlp = blank_pipeline(chosen, default="en")
-        if text is not None:
-            require_extra("sklearn", "viz", "contexts are grouped by scikit-learn", "elmo demo")
-        elif nlp.lang != "en":
+        if nlp.lang != "en":
             raise ValueError(
-                f"The built-in sentences are English, but the language of '{weights}' is "
-                f"'{nlp.lang}'. Give a text of your own with --text."
+                f"The demo's sentences are English, but the language of '{weights}' is "
+                f"'{nlp.lang}'. See `elmo predict` and `elmo senses` for texts of your own."
             )
-        nlp.add_pipe("elmo", config={"store": ["layers"], "model": {"weights": weights}})
-        lm = LanguageModel.load(chosen) if chosen.has_head() else None
-        if text is None:
-            show_built_in(nlp, lm)
-        elif not any([show_blanks(nlp, lm, text), show_groups(nlp, text)]):
-            echo("Nothing to show: use a word twice in different senses, or write ___.")
+        nlp.add_pipe("elmo", config={"model": {"weights": weights}})
+        show(nlp, LanguageModel.load(chosen) if chosen.has_head() else None)
 
 
-def read_sentences(path: Path = SENTENCES) -> list[tuple[str, str, str]]:
-    """Read a file of sentences as tuples ``(word, sense, sentence)``; by default the built-in file."""
+def read_sentences() -> list[tuple[str, str, str]]:
+    """Read the demo's sentences as tuples ``(word, sense, sentence)``."""
     rows = []
-    for block in path.read_text(encoding="utf-8").split("# ")[1:]:
+    for block in SENTENCES.read_text(encoding="utf-8").split("# ")[1:]:
         heading, *sentences = filter(None, block.splitlines())
         word, sense = heading.split(": ")
         rows += [(word, sense, sentence) for sentence in sentences]
     return rows
 
 
-def show_built_in(nlp: Language, lm: LanguageModel | None) -> None:
-    """Show the accuracy on the built-in sentences, some of them, filled blanks, and limits."""
+def show(nlp: Language, lm: LanguageModel | None) -> None:
+    """Show the accuracy on the sentences, some of them, filled blanks, and limits."""
     senses, tokens = defaultdict[str, list[str]](list), defaultdict[str, list[Token]](list)
     rows = read_sentences()
     for (word, sense, _), doc in zip(rows, nlp.pipe(text for *_, text in rows), strict=True):
@@ -106,13 +95,13 @@ def show_built_in(nlp: Language, lm: LanguageModel | None) -> None:
         echo(f"\n  {name:15}{share:4.0%}  " + style("█" * round(share * (WIDTH - 25)), fg="green"))
     for word in SHOWN:
         show_nearest(senses[word], tokens[word], cosines[word])
-    show_blanks(nlp, lm, BLANKS)
+    show_blanks(nlp, lm)
     worst = sorted((shares.mean(), word) for word, shares in right.items())[:HARDEST]
     title(
         "Limits",
         f"A model of this size knows few facts, as the last blank shows. The words whose meanings "
-        f"it tells apart worst: {', '.join(f'{word} ({share:.0%})' for share, word in worst)}. See "
-        f"how it reads a text of your own: python -m spacy elmo demo --text TEXT",
+        f"it tells apart worst: {', '.join(f'{word} ({share:.0%})' for share, word in worst)}. "
+        f"For a text of your own: python -m spacy elmo predict, and senses",
     )
 
 
@@ -141,60 +130,20 @@ def show_nearest(senses: Sequence[str], tokens: Sequence[Token], cosines: np.nda
             echo(f"{cosines[first, i]:7.2f} {mark} {senses[i]:9}{texts[i]}")
 
 
-def show_groups(nlp: Language, text: str) -> bool:
-    """Show the contexts of words that a text repeats, grouped by similarity; no stop words.
-
-    Args:
-        nlp: a pipeline whose elmo component stores layers.
-        text: a text of any length.
-
-    Returns:
-        Whether the text repeats any words.
-    """
-    from ..senses.occurrences import group_contexts, make_context, split_sentences
-    from ..text.segments import sentence_bounds
-    from .find_blanks import one_line
-
-    contexts = defaultdict[str, list](list)
-    for doc in nlp.pipe(split_sentences(nlp.make_doc(one_line(text)))):
-        [words] = sentence_bounds(doc).tokens
-        for token in doc:
-            if token.is_alpha and not token.is_stop and len(token) > 1:
-                contexts[token.lower_].append(make_context(doc, words, token.i))
-    repeated = [(word, found) for word, found in contexts.items() if len(found) > 1]
-    if not repeated:
-        return False
-    title("Words that occur more than once", "In groups of similar contexts, after their keywords.")
-    for word, found in sorted(repeated, key=lambda pair: -len(pair[1]))[:REPEATED]:
-        echo(f"\n  {style(word, bold=True)}, {len(found)} times")
-        senses, _ = group_contexts(found[:CONTEXTS], nlp)
-        for sense in senses:
-            echo(f"  ── {', '.join(sense.keywords)}")
-            for context in sense.contexts:
-                echo(f"  {marked(*context.text)}")
-    return True
-
-
-def show_blanks(nlp: Language, lm: LanguageModel | None, text: str) -> bool:
-    """Show the likeliest words for each blank in a text: by each language model, and by both.
-
-    Returns:
-        Whether the text has any blanks.
-    """
+def show_blanks(nlp: Language, lm: LanguageModel | None) -> None:
+    """Show the likeliest words for each blank: by each language model, and by both."""
     from .find_blanks import find_blanks, print_filled
 
-    blanks = find_blanks(nlp, text)
-    if blanks and lm is None:
+    if lm is None:
         msg.warn("These weights have no language-model head, so they cannot predict words.")
-    elif blanks and lm is not None:
-        title(
-            "Filling the blanks",
-            "ELMo consists of two language models: one has read what is left of the blank, the "
-            "other what is right of it. Both together: p(w|left) p(w|right) / p(w).",
-        )
-        for blank in blanks:
-            print_filled(blank, lm.fill(blank.words, blank.place, GUESSES))
-    return bool(blanks)
+        return
+    title(
+        "Filling the blanks",
+        "ELMo consists of two language models: one has read what is left of the blank, the "
+        "other what is right of it. Both together: p(w|left) p(w|right) / p(w).",
+    )
+    for blank in find_blanks(nlp, BLANKS):
+        print_filled(blank, lm.fill(blank.words, blank.place, GUESSES))
 
 
 def title(text: str, paragraph: str) -> None:

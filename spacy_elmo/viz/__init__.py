@@ -7,13 +7,9 @@ as displaCy does.
 
 from __future__ import annotations
 
-from .blank_bars import draw_blanks
-from .heat_maps import draw_mixes, draw_similarity
+from .layer_mixes import draw_mixes
 from .sense_map import draw_senses
 from .surprisal import draw_surprisal
 from .training_curves import draw_training
 
-__all__ = [
-    "draw_blanks", "draw_mixes", "draw_senses", "draw_similarity", "draw_surprisal",
-    "draw_training",
-]  # fmt: skip
+__all__ = ["draw_mixes", "draw_senses", "draw_surprisal", "draw_training"]

@@ -1,7 +1,6 @@
 """``python -m spacy elmo demo``."""
 
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import spacy
 
 from spacy_elmo.cli.demo import read_sentences
 from spacy_elmo.lm.vocabulary import SPECIALS
-from spacy_elmo.senses.occurrences import MOST_WORDS, split_sentences
 from spacy_elmo.weights.layout import Card
 from spacy_elmo.weights.native import HEAD
 
@@ -51,13 +49,6 @@ def test_sentences_are_enough_for_every_sense() -> None:
     tokenizer = spacy.blank("en").tokenizer
     for word, _, sentence in SENTENCES:
         assert [token.text for token in tokenizer(sentence)].count(word) == 1, sentence
-
-
-def test_a_text_without_punctuation_is_cut() -> None:
-    text = "  " + "they sat on the bank " * (MOST_WORDS // 4)
-    parts = list(split_sentences(spacy.blank("en").make_doc(text)))
-    assert [len(part) for part in parts] == [MOST_WORDS, MOST_WORDS // 4]
-    assert "".join(part.text_with_ws for part in parts).strip() == text.strip()
 
 
 # The tour
@@ -102,63 +93,16 @@ def test_the_embedded_model_shows_what_it_does_best() -> None:
     assert re.search(r"The capital of France.*Limits.*worst: \w+ \(\d+%\)", output, re.DOTALL)
 
 
-# The user's text
+def test_without_a_head_there_are_no_blanks(no_head: Path) -> None:
+    output = demo("-w", no_head)
+    assert "left to right" not in output
+    assert output.replace("\n", " ").count("have no language-model head") == 1
 
 
-def test_repeated_words(weights: Path) -> None:
-    """In groups, each with words of its sentences."""
-    output = demo("-w", weights, "--text", BANKS)
-    assert "Filling" not in output
-    lines = output.split("bank, 4 times")[1].split("\n\n")[0].splitlines()
-    found = sorted(line.strip().replace("[bank]", "bank") for line in lines if "[bank]" in line)
-    assert found == sorted(BANKS.replace(". ", ".|").split("|"))
-    words = [word for line in lines if line.startswith("  ── ") for word in line[5:].split(", ")]
-    assert words and {*words} <= {"lends", "money", "sand", "closed", "sat"}
-
-
-def test_blanks(weights: Path, no_head: Path) -> None:
-    output = demo("-w", weights, "-t", "Let's ___ to it. Then ______, a bank, (___).")
-    assert "Let's [___] to it." in output and "Then [___], a bank, (___)." in output
-    assert len(re.findall("^    both  ", output, flags=re.MULTILINE)) == 3
-    assert "more than once" not in output and "Nothing to show" not in output
-    for arguments in [(), ("-t", "A bank and ___.")]:
-        output = demo("-w", no_head, *arguments)
-        assert "left to right" not in output
-        assert output.replace("\n", " ").count("have no language-model head") == 1
-
-
-@pytest.mark.parametrize("text", ["", "zzgl", "Ὀδυσσεύς 🌍", "The bat read my letter"])
-def test_text_with_nothing(weights: Path, text: str) -> None:
-    assert "Nothing to show" in demo("-w", weights, "-t", text)
-
-
-# Other languages
-
-
-def test_the_text_is_read_in_the_language_of_the_weights(tmp_path: Path) -> None:
-    german = write_language_model(tmp_path / "german", ["Bank", "die"], Card({"lang": "de"}))
-    # "die" and "und" are stop words in German alone, "am" in both.
-    text = "Die Bank und die Bank am Fluss. He said so, and he said it."
-    output = demo("-w", german, "-t", text)
-    assert "Bank" in output and "die," not in output and "und," not in output
-    assert "said, 2 times" in output and "he, 2 times" in output
-    assert "sentences are English, but the language of" in fail("demo", "-w", german)
-    meta = {"lang": "ko", "tokenizer": "spacy.Tokenizer.v1"}
-    korean = write_weights(tmp_path / "korean", card=Card(meta))
-    assert "은행, 3 times" in demo("-w", korean, "-t", "은행 은행 은행")
-
-
-# Failures
-
-
-def test_failures(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures(weights: Path, tmp_path: Path) -> None:
     damaged = write_language_model(tmp_path / "damaged", ["a"])
     (damaged / HEAD).write_bytes(b"damaged")
     assert "Cannot find the ELMo weights 'nowhere'" in fail("demo", "-w", "nowhere")
-    assert "has the byte 0xff" in fail("demo", "-w", weights, "-t", "A bank\udcff. Banks")
     assert HEAD in fail("demo", "-w", damaged)
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    assert "spacy-elmo[viz]" in fail("demo", "-w", weights, "-t", BANKS)
-
-
-# The parts
+    german = write_language_model(tmp_path / "german", ["Bank"], Card({"lang": "de"}))
+    assert "sentences are English, but the language of" in fail("demo", "-w", german)

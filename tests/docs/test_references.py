@@ -7,7 +7,6 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 from spacy.util import registry
-from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 
@@ -28,14 +27,3 @@ def test_commands_and_registered_names_exist() -> None:
 
         for name in re.findall(r"`(spacy_elmo(?:\.\w+)+)", text):
             resolve_name(name)
-
-
-def test_demo_of_the_quick_start() -> None:
-    """Its own text: the contexts fall into the two meanings."""
-    page = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
-    [text] = re.findall(r'^python -m spacy elmo demo --text "(.*)"$', page, flags=re.MULTILINE)
-    result = CliRunner().invoke(app, ["demo", "--text", text])
-    assert result.exit_code == 0, result.output
-    one, other = result.output.split("bank, 4 times")[1].split("── ")[1:]
-    assert one.count("[bank]") == other.count("[bank]") == 2
-    assert "river" in one and "money" in other

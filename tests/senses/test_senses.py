@@ -16,7 +16,13 @@ from typer.testing import CliRunner
 from spacy_elmo import find_senses
 from spacy_elmo.cli import app
 from spacy_elmo.senses.clusters import center, cluster, project
-from spacy_elmo.senses.occurrences import Context, Senses, group_contexts
+from spacy_elmo.senses.occurrences import (
+    MOST_WORDS,
+    Context,
+    Senses,
+    group_contexts,
+    split_sentences,
+)
 
 from ..pipeline.helpers import make_nlp, write_language_model
 from ..threads import one_thread  # noqa: F401
@@ -176,3 +182,10 @@ def test_failures(
     monkeypatch.setitem(sys.modules, "sklearn", None)
     result = run("bank", "--in", corpus, "-w", weights)
     assert result.exit_code == 1 and "spacy-elmo[viz]" in " ".join(result.output.split())
+
+
+def test_a_text_without_punctuation_is_cut() -> None:
+    text = "  " + "they sat on the bank " * (MOST_WORDS // 4)
+    parts = list(split_sentences(spacy.blank("en").make_doc(text)))
+    assert [len(part) for part in parts] == [MOST_WORDS, MOST_WORDS // 4]
+    assert "".join(part.text_with_ws for part in parts).strip() == text.strip()

@@ -15,12 +15,12 @@ import pytest
 import spacy
 from typer.testing import CliRunner
 
-from spacy_elmo import LanguageModel, viz
+from spacy_elmo import viz
 from spacy_elmo.cli import app
 from spacy_elmo.senses.occurrences import Context, Senses, group_contexts
 from spacy_elmo.viz.figure import cut, in_style, new_figure, save_figure
 
-from ..pipeline.helpers import make_nlp, write_language_model
+from ..pipeline.helpers import write_language_model
 from ..pipeline.learning import listening, make_pipeline, start
 from ..threads import one_thread  # noqa: F401
 
@@ -137,36 +137,6 @@ def test_senses() -> None:
     assert beside <= set(labels(figure._repr_html_()))
     axes = draw([("", f"word{i}", "") for i in range(4)], vectors[[0, 0, 0, 2]]).axes[0]
     assert {text.get_text() for text in axes.texts} == {"word0", "word3"}
-
-
-def test_similarity(weights: Path) -> None:
-    nlp = make_nlp(weights)
-    docs = [nlp("The bank."), nlp("money & bank"), nlp("The odd bank.")]
-    found = labels(viz.draw_similarity(iter(docs))._repr_html_())
-    assert found.count("1.00") >= 3
-    assert {"The bank.  1", "money & bank  2", "The odd bank.  3"} <= set(found)
-    viz.draw_similarity([docs[0][1:2], docs[2][2:3]])  # equal but for rounding
-
-
-def test_blanks(weights: Path) -> None:
-    """Each blank has its words and probabilities, from the left, from the right and from both."""
-    lm, words = LanguageModel.load(weights), ["The", "___", "odd", "___", "."]
-    found = labels(viz.draw_blanks(lm, words, 2)._repr_html_())
-    assert found.count("From both: The ___ odd ___ .") == 2
-    guesses = [guess for i in (1, 3) for side in lm.fill(words, i, 2) for guess in side]
-    names = {word for word, _ in guesses}
-    assert [label for label in found if label in names] == [word for word, _ in guesses]
-    shares = [label for label in found if label and label.endswith("%")]
-    assert shares == [f"{probability:.1%}" for _, probability in guesses]
-    panels = viz.draw_blanks(lm, words, 2).axes  # all on one scale
-    lengths = [bar.get_width() / panel.get_xlim()[1] for panel in panels for bar in panel.patches]
-    np.testing.assert_allclose(
-        np.array(lengths) / max(lengths), [p / max(p for _, p in guesses) for _, p in guesses]
-    )
-    assert {panel.get_xlim()[0] for panel in panels} == {0} and max(lengths) < 1
-    for sentence, message in [(["The", "bank"], "no blank"), ("The ___ bank", "list of words")]:
-        with pytest.raises(ValueError, match=message):
-            viz.draw_blanks(lm, sentence)
 
 
 def test_surprisal(weights: Path) -> None:
