@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
@@ -28,12 +27,11 @@ from .rows import EncodedRows, check_rows, make_docs
 LOADING = RLock()  # so that threads load an encoder once
 
 
-@dataclass(unsafe_hash=True)  # not frozen: scikit-learn sets attributes
+@dataclass(frozen=True)
 class Encoder(Settings):
     """Turns texts into vectors. It loads its weights at first use, and pickles as its settings.
 
-    Threads may share an encoder. Its vocab keeps each new word, as in any pipeline. With
-    ``level="documents"`` it is a transformer for scikit-learn, which needs no fitting.
+    Threads may share an encoder. Its vocab keeps each new word, as in any pipeline.
 
     Args:
         weights: see `find_weights`. The card of the weights decides how text is tokenized.
@@ -136,67 +134,6 @@ class Encoder(Settings):
         if self.level == "documents":
             return encoded.vectors
         return [vectors for _, _, vectors in encoded]
-
-    def fit(self, X: Any, y: Any = None) -> Encoder:
-        """Check that `level` is ``"documents"``; nothing is learnt.
-
-        Raises:
-            ValueError: `level` is something else.
-        """
-        if self.level != "documents":
-            raise self.error("level", "scikit-learn needs a vector for each text: 'documents'")
-        return self
-
-    def transform(self, X: Iterable[Any]) -> np.ndarray:
-        """The vectors of texts, ``(n_rows, n_features)``. All layers are concatenated.
-
-        Raises:
-            ValueError: `level` is not ``"documents"``, or see `encode`.
-        """
-        return self.fit(X).encode(X).vectors.reshape(-1, math.prod(self.shape))
-
-    def fit_transform(self, X: Iterable[Any], y: Any = None) -> np.ndarray:
-        """See `transform`."""
-        return self.transform(X)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The settings by name."""
-        return {setting.name: getattr(self, setting.name) for setting in fields(self)}
-
-    def set_params(self, **params: Any) -> Encoder:
-        """Change settings, while no other thread uses this encoder.
-
-        Raises:
-            ValueError: a setting is unknown, or does not go with another; none is changed.
-        """
-        self.check_names(params)
-        changed = replace(self, **params)
-        if changed != self:
-            vars(self).pop("_nlp", None)
-            vars(self).update(vars(changed))
-        return self
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in vars(self) and name in self.get_params():
-            raise AttributeError(f"Change the setting {name} by set_params, which checks it.")
-        super().__setattr__(name, value)
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The names of the features of `transform`, ``(n_features,)``: ``elmo0``, …"""
-        return np.array([f"elmo{i}" for i in range(math.prod(self.shape))], dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn import utils  # it is installed: it asks for the tags
-
-        tags = utils.InputTags(one_d_array=True, two_d_array=False, string=True)
-        return utils.Tags(
-            estimator_type=None,
-            target_tags=utils.TargetTags(required=False),
-            transformer_tags=utils.TransformerTags(preserves_dtype=[]),
-            input_tags=tags,
-            no_validation=True,
-            requires_fit=False,
-        )
 
     @threads_for(0, most=1)
     def encode(self, rows: Iterable[Any], ids: Sequence[int] | None = None) -> EncodedRows:
