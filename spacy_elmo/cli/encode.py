@@ -13,7 +13,7 @@ from . import options
 @options.app.command("encode")
 def encode_cli(
     corpus: Annotated[str, typer.Argument(help="File, directory or pattern. Rows are the lines of a .txt file, the texts of a .jsonl, .csv or .tsv file (each also .gz or .xz) or a .parquet file, the Docs of a .spacy file, and the sentences of shards", metavar="CORPUS")],
-    out: Annotated[Path, typer.Argument(help="What to write: a directory of Parquet files, .parquet, or a file .npy or .hdf5", metavar="OUT")],
+    out: Annotated[Path, typer.Argument(help="What to write: a directory of Parquet files, .parquet, or a file .npy", metavar="OUT")],
     weights: options.BiLMName = "en_sm",
     pipeline: Annotated[str | None, typer.Option("--pipeline", "-p", help="Name or directory of a spaCy pipeline, to use instead of --weights: its last elmo component, and those before it, for example to split sentences")] = None,
     layers: Annotated[str, typer.Option("--layers", help="mix (of all layers, as in doc.tensor), top or all")] = "mix",
@@ -37,9 +37,8 @@ def encode_cli(
     The output has one row for each line, sentence or Doc of the corpus, in order, also for empty
     ones. A .parquet file has the columns id, tokens and vectors (a vector for each token), and
     those of --keep; --level sentences has the column sentences instead of tokens, --level documents
-    the column text. A .hdf5 file has a dataset for each row, named 0, 1, …, as in other ELMo tools. A .npy
-    file is one array of all vectors; a second file has the start of each row, and a third the rest.
-    The command needs the extra parquet, and hdf5 for .hdf5.
+    the column text. A .npy file is one array of all vectors; a second file has the start of each
+    row, and a third the rest. The command needs the extra parquet.
 
     OUT.parts has the finished parts until the job is done. If a job was killed, --resume goes on
     from them, and repeats or skips no row. OUT.json describes the vectors. The result does not

@@ -1,10 +1,9 @@
-"""Writes vectors to files: Parquet, HDF5 and NumPy."""
+"""Writes vectors to files: Parquet and NumPy."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from io import BytesIO
@@ -18,11 +17,9 @@ from ..util.files import atomic_file, naming_errors
 from ..util.optional_imports import import_extra, require_extra
 from .rows import EncodedRows
 
-PARQUET = ".parquet"  # a directory of parts
+PARQUET, NUMPY = ".parquet", ".npy"  # suffixes of outputs; that of Parquet is a directory of parts
 NEEDS_PYARROW = "parquet", "parts are written as Parquet, which needs pyarrow"  # extra, and need
-NEEDS_H5PY = "hdf5", "HDF5 needs h5py"
 TEXTS = {"tokens": "tokens", "sentences": "sentences", "documents": "text"}  # columns by level
-HDF5_BYTES = 2048  # what a dataset takes beside its values, at most
 
 
 def check_output(out: Path, level: str, keep: Sequence[str]) -> None:
@@ -37,15 +34,9 @@ def check_output(out: Path, level: str, keep: Sequence[str]) -> None:
         ValueError: no format has the suffix, its library is not installed, or it cannot have the
             columns.
     """
-    if out.suffix not in (PARQUET, *WRITERS):
-        raise ValueError(
-            f"The format of '{out}' is unknown: end its name in {PARQUET}, {', '.join(WRITERS)}."
-        )
-    require_extra("pyarrow", *NEEDS_PYARROW, str(out))  # parts are Parquet for any format
-    if out.suffix == ".hdf5":
-        require_extra("h5py", *NEEDS_H5PY, str(out))
-        if keep:
-            raise ValueError(f"'{out}' has no columns for --keep; write {PARQUET} or .npy.")
+    if out.suffix not in (PARQUET, NUMPY):
+        raise ValueError(f"The format of '{out}' is unknown: end its name in {PARQUET} or {NUMPY}.")
+    require_extra("pyarrow", *NEEDS_PYARROW, str(out))  # parts are Parquet for either format
     if taken := {TEXTS.get(level), "vectors"} & {*keep}:
         raise ValueError(f"Cannot keep the column {taken.pop()!r}: the output has one of its own.")
 
@@ -56,7 +47,7 @@ def import_parquet(file: Path) -> Any:
 
 def output_files(out: Path) -> list[Path]:
     """The files of an output, the output itself last."""
-    beside = [".offsets.npy", ".tokens.jsonl"] * (out.suffix == ".npy")
+    beside = [".offsets.npy", ".tokens.jsonl"] * (out.suffix == NUMPY)
     return [*map(out.with_suffix, beside), out]
 
 
@@ -154,36 +145,7 @@ def rows_of_part(
     return EncodedRows(ids.to_pylist(), tokens, vectors, level, columns)
 
 
-def write_hdf5(
-    out: Path, parts: Iterable[EncodedRows], shape: tuple[int, ...], dtype: str, n_rows: int
-) -> None:
-    """Write a dataset for each row, as AllenNLP's ``elmo`` command and bilm-tf's
-    ``dump_bilm_embeddings`` do.
-
-    The name of a dataset is the index of its row, its shape ``(n, 2P)``, or with all layers
-    ``(L + 1, n, 2P)``. ``sentence_to_index`` has a JSON object from tokens, joined by spaces, to
-    names.
-    """
-    h5py = import_extra("h5py", *NEEDS_H5PY, str(out))
-    names: dict[str, str] = {}
-    with atomic_file(out) as temporary:
-        if hasattr(os, "posix_fallocate"):  # an error now: HDF5 crashes if the disk is full
-            n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize + n_rows * HDF5_BYTES
-            with open(temporary, "wb") as reserved:
-                os.posix_fallocate(reserved.fileno(), 0, n_bytes + HDF5_BYTES)
-        with h5py.File(temporary, "w") as file:
-            for part in parts:
-                for _, tokens, vectors in part:
-                    n = str(len(file))
-                    file.create_dataset(n, data=np.moveaxis(vectors, 0, -2))
-                    names[" ".join(tokens)] = n
-            index = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
-            index[0] = json.dumps(names)
-
-
-def write_npy(
-    out: Path, parts: Iterable[EncodedRows], shape: tuple[int, ...], dtype: str, n_rows: int
-) -> None:
+def write_npy(out: Path, parts: Iterable[EncodedRows], shape: tuple[int, ...], dtype: str) -> None:
     """Write the vectors of all rows as one array ``(N, 2P)`` or ``(N, L + 1, 2P)``, which can be
     mapped into memory.
 
@@ -209,6 +171,3 @@ def write_npy(
                 lines.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
                 lengths.append(len(texts))
         np.save(offsets_file, np.cumsum([0, *lengths], dtype=np.int64))
-
-
-WRITERS: dict[str, Callable[..., None]] = {".npy": write_npy, ".hdf5": write_hdf5}

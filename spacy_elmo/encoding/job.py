@@ -62,7 +62,7 @@ def encode(
 
     Args:
         corpus: a file or directory: plain text, JSONL, CSV, TSV, Parquet, ``.spacy`` or shards.
-        out: ``….parquet``, a directory of Parquet files, or ``….npy`` or ``….hdf5``.
+        out: ``….parquet``, a directory of Parquet files, or ``….npy``.
         tokenized: lines of plain text are words with spaces between them.
         column: the column of texts in JSONL, CSV, TSV or Parquet; None for ``"text"``.
         keep: the names of other columns to copy, as a list or a string with commas. A column ``id``
@@ -258,5 +258,4 @@ def join_parts(
     shape, level = encoder.shape, encoder.level
     paths = sorted(parts.glob(PARTS))
     encoded = (formats.rows_of_part(path, shape, level, keep) for path in paths)
-    whole = size.n_vectors, *shape
-    formats.WRITERS[out.suffix](out, encoded, whole, encoder.dtype, size.n_rows)
+    formats.write_npy(out, encoded, (size.n_vectors, *shape), encoder.dtype)

@@ -34,7 +34,7 @@ TYPOS = {
     "info": [("gone", "Cannot find the ELMo weights 'gone'")],
     "download": [("gone", "Found ['gone']")],
     "encode": [
-        ("text.txt out.npz -w weights", "end its name in .parquet, .npy, .hdf5"),
+        ("text.txt out.npz -w weights", "end its name in .parquet or .npy"),
         ("gone out.npy -w weights", "No texts at 'gone'"),
         ("text.txt out.npy -w gone", "Cannot find the ELMo weights 'gone'"),
         ("text.txt out.npy -w weights --level word", "level is 'word'"),

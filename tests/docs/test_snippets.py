@@ -46,7 +46,7 @@ def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert eval(expression, names, {"token": nlp("A bank")[1]}).shape == (3 * 16,)
     assert Path("german/weights.safetensors").exists()
-    assert Path("exported/model.hdf5").exists() and Path("layers.npz").exists()
+    assert Path("exported/model.hdf5").exists() and Path("out.hdf5").exists()
 
 
 def test_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

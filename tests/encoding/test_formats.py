@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import multiprocessing
-import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,12 +13,10 @@ import pytest
 import spacy_elmo
 from spacy_elmo import Encoder
 from spacy_elmo.encoding import row_files
-from spacy_elmo.encoding.formats import to_arrow, write_hdf5
+from spacy_elmo.encoding.formats import to_arrow
 from spacy_elmo.encoding.rows import EncodedRows
 
-from ..pipeline.helpers import N_LAYERS, TEXTS, WIDTH
-
-SHAPES = {"mix": (WIDTH,), "top": (WIDTH,), "all": (N_LAYERS, WIDTH)}
+from ..pipeline.helpers import TEXTS, WIDTH
 
 
 @pytest.fixture
@@ -141,12 +136,9 @@ def test_columns_that_cannot_be_kept(labelled: Path, weights: str) -> None:
         ("y", "out.parquet", "Cannot keep the column 'y': "),
         ("z", "out.parquet", "Cannot keep the column 'z': "),
         ("id", "out.npy", "no column 'id'; there are: text, x, y, z"),
-        ("x", "out.hdf5", r"out\.hdf5' has no columns for --keep; write \.parquet or \.npy"),
         ("vectors", "out.npy", "column 'vectors': the output has one of its own"),
         ("text", "out.npy", "column 'text': the output has one of its own"),
     ]:
-        if name == "out.hdf5":
-            pytest.importorskip("h5py")
         with pytest.raises(ValueError, match=message):
             spacy_elmo.encode(
                 labelled, labelled.parent / name, weights=weights, keep=keep, level="documents"
@@ -180,49 +172,7 @@ def test_parquet_in_other_libraries(corpus: Path, weights: str) -> None:
     assert found == [(id, len(tokens), len(tokens)) for id, tokens, _ in rows]
 
 
-@pytest.mark.parametrize("layers", SHAPES)
-def test_hdf5(corpus: Path, weights: str, layers: str) -> None:
-    """The layout of AllenNLP's ``elmo`` command."""
-    h5py = pytest.importorskip("h5py")
-    out, expected = encode(corpus, weights, "out.hdf5", layers=layers)
-    with h5py.File(out) as file:
-        assert set(file) == {*map(str, range(len(TEXTS))), "sentence_to_index"}
-        for id, tokens, vectors in expected:
-            found = file[str(id)][...]
-            assert found.shape == (*SHAPES[layers][:-1], len(tokens), WIDTH)
-            assert np.array_equal(np.moveaxis(found, -2, 0), vectors)
-        index = json.loads(file["sentence_to_index"][0])
-    assert index == {" ".join(tokens): str(id) for id, tokens, _ in expected}
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs fork, limits and fallocate")
-@pytest.mark.parametrize("share", [0.5, 2.0])
-def test_hdf5_where_the_disk_is_full(tmp_path: Path, share: float) -> None:
-    """Where HDF5 itself would crash."""
-    pytest.importorskip("h5py")
-    import resource
-
-    rows = EncodedRows(range(100), [["a"] * 300, *[[]] * 99], np.ones((300, 512), "float32"))
-
-    def write(name: str, most: int = resource.RLIM_INFINITY) -> int:
-        """The size of the file; of a full disk, the process ends with the number of the error."""
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
-        try:
-            write_hdf5(tmp_path / name, [rows], rows.vectors.shape, "float32", len(rows.ids))
-        except OSError as error:
-            sys.exit(error.errno)
-        return (tmp_path / name).stat().st_size
-
-    most = int(share * write("out.hdf5"))
-    limited = tmp_path / "limited.hdf5"
-    process = multiprocessing.get_context("fork").Process(target=write, args=(limited.name, most))
-    process.start()
-    process.join()
-    assert process.exitcode == (0 if share == 2 else errno.EFBIG)
-    assert limited.exists() == (share == 2) and not list(tmp_path.glob(".*"))
-
-
-@pytest.mark.parametrize("layers", SHAPES)
+@pytest.mark.parametrize("layers", ["mix", "top", "all"])
 def test_npy(corpus: Path, weights: str, layers: str) -> None:
     out, expected = encode(corpus, weights, "out.npy", layers=layers)
     vectors = np.load(out, mmap_mode="r")
