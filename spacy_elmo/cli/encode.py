@@ -22,7 +22,6 @@ def encode_cli(
     lang: options.TokenizerLang = None,
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces. Shards that `elmo tokenize` has written are recognized without it")] = False,
     column: options.Column = None,
-    keep: Annotated[str | None, typer.Option("--keep", help="Other columns of .jsonl, .csv, .tsv or .parquet to copy to the output, such as id,label. A column id takes the place of the rows' numbers", metavar="NAMES")] = None,
     n_process: options.Processes = 1,
     resume: Annotated[bool, typer.Option("--resume", "-r", help="Continue an interrupted job. Without one, start from the beginning")] = False,
     force: options.Force = False,
@@ -35,8 +34,8 @@ def encode_cli(
     Write the vectors of a corpus.
 
     The output has one row for each line, sentence or Doc of the corpus, in order, also for empty
-    ones. A .parquet file has the columns id, tokens and vectors (a vector for each token), and
-    those of --keep; --level sentences has the column sentences instead of tokens, --level documents
+    ones. A .parquet file has the columns id (the number of the row), tokens and vectors (a vector
+    for each token); --level sentences has the column sentences instead of tokens, --level documents
     the column text. A .npy file is one array of all vectors; a second file has the start of each
     row, and a third the rest. The command needs the extra parquet.
 
@@ -55,7 +54,7 @@ def encode_cli(
             require_gpu(gpu_id)
         summary = encode(
             corpus, out, weights=weights, pipeline=pipeline, layers=layers, level=level,
-            dtype=dtype, lang=lang, tokenized=tokenized, column=column, keep=keep or (),
+            dtype=dtype, lang=lang, tokenized=tokenized, column=column,
             n_process=n_process, resume=resume, force=force, ray=ray, quiet=quiet,
         )  # fmt: skip
     text = f"{summary.n_vectors:,} vectors in {summary.n_rows:,} rows"

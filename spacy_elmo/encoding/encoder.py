@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -133,17 +134,16 @@ class Encoder(Settings):
         encoded = self.encode(rows)
         if self.level == "documents":
             return encoded.vectors
-        return [vectors for _, _, vectors in encoded]
+        return [encoded.vectors[start:end] for start, end in pairwise(encoded.offsets)]
 
     @threads_for(0, most=1)
-    def encode(self, rows: Iterable[Any], ids: Sequence[int] | None = None) -> EncodedRows:
+    def encode(self, rows: Iterable[Any]) -> EncodedRows:
         """Compute the vectors of rows, on one thread.
 
         Args:
             rows: a list, Series, 1-D array or generator of texts or of lists of words (a sentence
                 each), or a table with one column. A null of Python, NumPy, pandas or Arrow is an
                 empty text.
-            ids: the ids of the rows; None for 0, 1, …
 
         Raises:
             ValueError: the rows are something else; a component of the pipeline cannot read them;
@@ -161,8 +161,7 @@ class Encoder(Settings):
                 raise ValueError(f"Vectors are too large for dtype = {self.dtype!r}: use float32.")
             texts.append(parts)
             vectors.append(array)
-        found = range(len(texts)) if ids is None else ids
-        return EncodedRows(found, texts, np.concatenate(vectors), self.level)
+        return EncodedRows(texts, np.concatenate(vectors), self.level)
 
     def _select(self, doc: Doc) -> np.ndarray:
         """Copy the vectors of a Doc's tokens, ``(n_tokens, *shape)``, so that layers are freed."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
 from importlib import import_module
-from io import BytesIO
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +20,15 @@ NEEDS_PYARROW = "parquet", "parts are written as Parquet, which needs pyarrow"  
 TEXTS = {"tokens": "tokens", "sentences": "sentences", "documents": "text"}  # columns by level
 
 
-def check_output(out: Path, level: str, keep: Sequence[str]) -> None:
+def check_output(out: Path) -> None:
     """Check the path of an output.
 
-    Args:
-        out: the path, whose suffix decides the format.
-        level: what has a vector, see `Encoder`.
-        keep: the names of the columns to copy.
-
     Raises:
-        ValueError: no format has the suffix, its library is not installed, or it cannot have the
-            columns.
+        ValueError: its suffix is no format's, or pyarrow is not installed.
     """
     if out.suffix not in (PARQUET, NUMPY):
         raise ValueError(f"The format of '{out}' is unknown: end its name in {PARQUET} or {NUMPY}.")
     require_extra("pyarrow", *NEEDS_PYARROW, str(out))  # parts are Parquet for either format
-    if taken := {TEXTS.get(level), "vectors"} & {*keep}:
-        raise ValueError(f"Cannot keep the column {taken.pop()!r}: the output has one of its own.")
 
 
 def import_parquet(file: Path) -> Any:
@@ -51,40 +41,15 @@ def output_files(out: Path) -> list[Path]:
     return [*map(out.with_suffix, beside), out]
 
 
-def kept_types(kept: Iterable[dict[str, list[Any]]]) -> dict[str, Any]:
-    """The Arrow type of each kept column, the same for all parts: a column may have integers in one
-    part and floats in another, or only nulls.
-
-    Args:
-        kept: the columns of each chunk of the corpus.
-
-    Raises:
-        ValueError: a column has values of several types, or of a type that Parquet does not have.
-    """
-    pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    types: dict[str, Any] = {}
-    for name, values in chain.from_iterable(columns.items() for columns in kept):
-        try:
-            found = {pa.array(values).type, types.get(name, pa.null())}
-            schemas = [pa.schema([(name, kind)]) for kind in found]
-            schema = pa.unify_schemas(schemas, promote_options="permissive")
-            parquet.write_table(schema.empty_table(), BytesIO())
-        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-            raise ValueError(f"Cannot keep the column {name!r}: {error}") from error
-        types[name] = schema.field(name).type
-    return types
-
-
-def to_arrow(rows: EncodedRows, types: Mapping[str, Any] | None = None) -> Any:
-    """An Arrow table with the columns ``id``, `TEXTS` of the level, ``vectors``, and the kept ones.
-    A kept column ``id`` replaces the numbers of the rows.
+def to_arrow(rows: EncodedRows, ids: range) -> Any:
+    """An Arrow table with the columns ``id``, `TEXTS` of the level, and ``vectors``.
 
     ``vectors`` has an element for each text of a row: a list of 2P floats, or with all layers L + 1
     such lists. They are Arrow's large lists, for a long text may have more than 2³¹ floats.
 
     Args:
         rows: the rows.
-        types: the types of kept columns, see `kept_types`.
+        ids: their numbers in the corpus.
     """
     pa = import_module("pyarrow")
     values = pa.array(rows.vectors.reshape(-1))
@@ -93,19 +58,18 @@ def to_arrow(rows: EncodedRows, types: Mapping[str, Any] | None = None) -> Any:
         values = pa.LargeListArray.from_arrays(pa.array(offsets), values)
     texts = pa.array(rows.tokens, pa.list_(pa.string()))
     columns = {
-        "id": pa.array(rows.ids, pa.int64()),
+        "id": pa.array(ids, pa.int64()),
         TEXTS[rows.level]: texts.flatten() if rows.level == "documents" else texts,
         "vectors": pa.LargeListArray.from_arrays(pa.array(rows.offsets), values),
     }
-    kept = {name: pa.array(values, (types or {})[name]) for name, values in rows.kept.items()}
-    return pa.table(columns | kept)
+    return pa.table(columns)
 
 
-def write_part(rows: EncodedRows, path: Path, types: Mapping[str, Any] | None = None) -> None:
+def write_part(rows: EncodedRows, ids: range, path: Path) -> None:
     """Write rows to a Parquet file, whole or not at all; see `to_arrow`."""
     parquet = import_parquet(path)
     with atomic_file(path) as temporary:  # no two vectors are equal
-        parquet.write_table(to_arrow(rows, types), temporary, use_dictionary=False)
+        parquet.write_table(to_arrow(rows, ids), temporary, use_dictionary=False)
 
 
 def read_part(path: Path, *columns: str) -> Any:
@@ -115,7 +79,7 @@ def read_part(path: Path, *columns: str) -> Any:
         ValueError: the file is damaged.
     """
     with naming_errors("the part, which can be removed to encode it again,", path):
-        table = import_parquet(path).read_table(path, columns=list(dict.fromkeys(columns)))
+        table = import_parquet(path).read_table(path, columns=list(columns))
         return [table[name].combine_chunks() for name in columns]
 
 
@@ -125,32 +89,20 @@ def count_part(path: Path, level: str) -> tuple[int, int]:
     return len(texts), len(texts if level == "documents" else texts.flatten())
 
 
-def rows_of_part(
-    path: Path, shape: tuple[int, ...], level: str, keep: Sequence[str] = ()
-) -> EncodedRows:
-    """Read the rows of a part.
-
-    Args:
-        path: the file.
-        shape: the shape of a vector.
-        level: what has a vector, see `Encoder`.
-        keep: the names of the kept columns.
-    """
-    ids, texts, values, *kept = read_part(path, "id", TEXTS[level], "vectors", *keep)
-    for _ in ("rows", *shape):
-        values = values.flatten()
-    tokens = [[text] for text in texts.to_pylist()] if level == "documents" else texts.to_pylist()
-    vectors = values.to_numpy().reshape(-1, *shape)
-    columns = {name: column.to_pylist() for name, column in zip(keep, kept, strict=True)}
-    return EncodedRows(ids.to_pylist(), tokens, vectors, level, columns)
-
-
-def write_npy(out: Path, parts: Iterable[EncodedRows], shape: tuple[int, ...], dtype: str) -> None:
-    """Write the vectors of all rows as one array ``(N, 2P)`` or ``(N, L + 1, 2P)``, which can be
-    mapped into memory.
+def write_npy(
+    out: Path, parts: Iterable[Path], level: str, shape: tuple[int, ...], dtype: str
+) -> None:
+    """Write the vectors of all rows as one array, which can be mapped into memory.
 
     Beside it, ``….offsets.npy`` has the start of each row, ``(n_rows + 1,)``, and
     ``….tokens.jsonl`` the other columns of `to_arrow`.
+
+    Args:
+        out: the file of the array.
+        parts: the files to read.
+        level: what has a vector, see `Encoder`.
+        shape: the shape of the array, ``(n_vectors, 2P)`` or ``(n_vectors, L + 1, 2P)``.
+        dtype: its type.
     """
     offsets_path, tokens_path, _ = output_files(out)
     lengths: list[int] = []
@@ -163,11 +115,12 @@ def write_npy(out: Path, parts: Iterable[EncodedRows], shape: tuple[int, ...], d
         header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
         for part in parts:
-            part.vectors.tofile(file)
-            for i, (id, texts) in enumerate(zip(part.ids, part.tokens, strict=True)):
-                shown = texts[0] if part.level == "documents" else texts
-                record = {"id": id, TEXTS[part.level]: shown}
-                record |= {name: values[i] for name, values in part.kept.items()}
-                lines.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
-                lengths.append(len(texts))
+            ids, texts, vectors = read_part(part, "id", TEXTS[level], "vectors")
+            lengths += vectors.value_lengths().to_pylist()
+            for _ in shape:
+                vectors = vectors.flatten()
+            vectors.to_numpy().tofile(file)
+            for id, text in zip(ids.to_pylist(), texts.to_pylist(), strict=True):
+                record = {"id": id, TEXTS[level]: text}
+                lines.write(json.dumps(record, ensure_ascii=False) + "\n")
         np.save(offsets_file, np.cumsum([0, *lengths], dtype=np.int64))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import lru_cache
@@ -45,7 +45,6 @@ def encode(
     *,
     tokenized: bool = False,
     column: str | None = None,
-    keep: str | Sequence[str] = (),
     n_process: int = 1,
     ray: str | None = None,
     resume: bool = False,
@@ -65,8 +64,6 @@ def encode(
         out: ``….parquet``, a directory of Parquet files, or ``….npy``.
         tokenized: lines of plain text are words with spaces between them.
         column: the column of texts in JSONL, CSV, TSV or Parquet; None for ``"text"``.
-        keep: the names of other columns to copy, as a list or a string with commas. A column ``id``
-            replaces the numbers of the rows.
         n_process: the number of processes, or of calls at a time on Ray.
         ray: the address of a Ray cluster whose machines share the storage; ``"local"`` starts one.
         resume: continue an interrupted job, if there is one.
@@ -81,10 +78,8 @@ def encode(
     out = Path(os.path.abspath(out))  # a cluster's machines have other working directories
     if out.suffix == formats.PARQUET:
         out = Path(os.path.realpath(out))  # a directory cannot take the place of a link
-    encoder, names = Encoder(**settings), keep.split(",") if isinstance(keep, str) else keep
-    names = tuple(filter(None, dict.fromkeys(map(str.strip, names))))
-    formats.check_output(out, encoder.level, names)
-    files = RowFiles(str(corpus), tokenized, column, names)
+    encoder, files = Encoder(**settings), RowFiles(str(corpus), tokenized, column)
+    formats.check_output(out)
     description, parts = Path(f"{out}.json"), Path(f"{out}.parts")
     for path in (*formats.output_files(out), description, parts):
         if files.includes(path):
@@ -92,7 +87,7 @@ def encode(
                 f"'{path}' would be a part of the corpus '{corpus}', which it is written from. "
                 f"Choose a name elsewhere."
             )
-    job = {**asdict(encoder), "tokenized": tokenized, "column": column, "keep": list(names)}
+    job = {**asdict(encoder), "tokenized": tokenized, "column": column}
     job |= {"corpus": files.fingerprint(), "checksum": encoder.checksum(), "version": __version__}
     with lock_parts(parts, out):
         summary = find_job(out, description, parts, job, resume, force)
@@ -100,7 +95,7 @@ def encode(
             write_json(parts / JOB, {"settings": job})
             summary = encode_parts(files, parts, encoder, n_process, ray, quiet)
             write_json(description, {"settings": job, **summary._asdict()})
-            join_parts(parts, out, encoder, names, summary)
+            join_parts(parts, out, encoder, summary)
         remove_parts(parts)
     return summary
 
@@ -196,10 +191,8 @@ def encode_parts(
 ) -> Summary:
     """Encode the parts that are missing in a directory; return the size of all parts."""
     sizes = [Summary(*formats.count_part(path, encoder.level)) for path in directory.glob(PARTS)]
-    every = (chunk.kept for chunk in files.chunks(CHUNK_TOKENS)) if files.keep else ()
-    types = formats.kept_types(every)  # of all rows, before the first is encoded
     tasks = (
-        (encoder, chunk, path, types)
+        (encoder, chunk, path)
         for number, chunk in enumerate(files.chunks(CHUNK_TOKENS))
         if not (path := directory / f"part-{number:08d}.parquet").exists()
     )
@@ -218,24 +211,14 @@ def encode_parts(
     return Summary(*map(sum, zip(*sizes, strict=True)))
 
 
-def encode_part(
-    encoder: Encoder, chunk: Chunk, path: Path, types: dict[str, Any] | None = None
-) -> Summary:
-    """Encode a chunk and write it, whole or not at all.
-
-    Args:
-        encoder: the encoder.
-        chunk: the rows.
-        path: the file.
-        types: the types of kept columns, see `formats.kept_types`.
-    """
+def encode_part(encoder: Encoder, chunk: Chunk, path: Path) -> Summary:
+    """Encode a chunk and write it to a file, whole or not at all."""
     encoder = shared_encoder(encoder)
     encoder.elmo.bilm.model.word_cache.clear()  # so that earlier chunks change no bit
     with memory_zone(encoder.nlp, map(text_of, chunk.rows)):
-        encoded = encoder.encode(chunk.rows, chunk.ids)
-    encoded.kept = chunk.kept
-    formats.write_part(encoded, path, types)
-    return Summary(len(encoded.ids), len(encoded.vectors))
+        encoded = encoder.encode(chunk.rows)
+    formats.write_part(encoded, chunk.ids, path)
+    return Summary(len(chunk.ids), len(encoded.vectors))
 
 
 @lru_cache(maxsize=1)
@@ -245,9 +228,7 @@ def shared_encoder(encoder: Encoder) -> Encoder:
     return encoder
 
 
-def join_parts(
-    parts: Path, out: Path, encoder: Encoder, keep: Sequence[str], size: Summary
-) -> None:
+def join_parts(parts: Path, out: Path, encoder: Encoder, size: Summary) -> None:
     """Make the output from all parts."""
     if out.suffix == formats.PARQUET:
         remove_parts(out)
@@ -255,7 +236,5 @@ def join_parts(
         for name in (JOB, LOCK):
             (out / name).unlink()
         return
-    shape, level = encoder.shape, encoder.level
-    paths = sorted(parts.glob(PARTS))
-    encoded = (formats.rows_of_part(path, shape, level, keep) for path in paths)
-    formats.write_npy(out, encoded, (size.n_vectors, *shape), encoder.dtype)
+    shape = (size.n_vectors, *encoder.shape)
+    formats.write_npy(out, sorted(parts.glob(PARTS)), encoder.level, shape, encoder.dtype)

@@ -10,10 +10,9 @@ from hashlib import blake2b
 from itertools import chain
 from os.path import abspath
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..text.files import TABLES, find_files, format_of, is_shard, texts_in
-from ..text.files import rows_in as table_rows
+from ..text.files import find_files, format_of, is_shard, texts_in
 from ..text.readers import stored_docs_in
 from ..text.segments import chunks
 from .rows import Row, text_of
@@ -28,12 +27,10 @@ class Chunk(NamedTuple):
     Attributes:
         ids: their numbers in the corpus.
         rows: the rows.
-        kept: the kept columns by name.
     """
 
     ids: range
     rows: list[Row]
-    kept: dict[str, list[Any]]
 
 
 @dataclass(frozen=True)
@@ -46,13 +43,11 @@ class RowFiles:
             the sentences of shards, which are recognized by name and not tokenized again.
         tokenized: each text is a sentence with spaces between its words.
         column: the column of texts; None for ``"text"``.
-        keep: the names of other columns to keep.
     """
 
     path: str
     tokenized: bool = False
     column: str | None = None
-    keep: tuple[str, ...] = ()
 
     def files(self) -> list[Path]:
         """All files, sorted by name; see `find_files`."""
@@ -83,29 +78,19 @@ class RowFiles:
         """
         first, limit = 0, n_tokens * CHARACTERS_PER_TOKEN
         rows = chain.from_iterable(map(self.rows_in, self.files()))
-        for rows_read in chunks(rows, limit, MAX_ROWS, lambda row: len(text_of(row[0]))):
-            texts, *kept = map(list, zip(*rows_read, strict=True))
-            columns = dict(zip(self.keep, kept, strict=True))
-            yield Chunk(range(first, first + len(rows_read)), texts, columns)
-            first += len(rows_read)
+        for some in chunks(rows, limit, MAX_ROWS, lambda row: len(text_of(row))):
+            yield Chunk(range(first, first + len(some)), some)
+            first += len(some)
         if first == 0:
-            yield Chunk(range(0), [], {name: [] for name in self.keep})
+            yield Chunk(range(0), [])
 
-    def rows_in(self, file: Path) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a file, each with the values to keep.
+    def rows_in(self, file: Path) -> Iterator[Row]:
+        """The rows of a file.
 
         Raises:
-            ValueError: the file cannot be read, or has no such columns.
+            ValueError: the file cannot be read, or has no such column.
         """
-        if format_of(file) in TABLES:
-            for text, *others in table_rows(file, [self.column or "text", *self.keep]):
-                yield (text.split() if self.tokenized else text, *others)
-            return
-        if self.keep:
-            raise ValueError(f"'{file}' has no columns to keep; JSONL, CSV, TSV and Parquet do.")
         if format_of(file) == ".spacy":
-            yield from zip(stored_docs_in(file))
-            return
-        is_split = self.tokenized or is_shard(file)
-        for text in texts_in(file):
-            yield (text.split() if is_split else text,)
+            return stored_docs_in(file)
+        texts = texts_in(file, self.column)
+        return map(str.split, texts) if self.tokenized or is_shard(file) else texts

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from glob import glob
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,7 +31,7 @@ UNSUPPORTED = (".json", ".ndjson", ".jsonlines", ".conllu", ".conll", ".xlsx")
 Paths = str | Path | Sequence[str | Path]
 LINE_END = re.compile("\r\n|\r|\n")
 BATCH_ROWS = 64  # rows of Parquet in memory
-Rows = Iterator[tuple[int, list[Any]]]  # the number of the line or row, and its values
+Rows = Iterator[tuple[int, Any]]  # the number of the line or row, and the value of the column
 
 
 def open_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -> IO[str]:
@@ -106,9 +106,13 @@ def is_shard(file: Path) -> bool:
 def texts_in(path: Path, column: str | None = None) -> Iterator[str]:
     """Yield the texts in a file.
 
+    In a table, a null is an empty text; so is NaN in JSONL, which Python writes for a null. CSV and
+    TSV are quoted as by Python's `csv` and spreadsheets, and their first line has the names of
+    columns.
+
     Args:
         path: the file, whose suffix tells the format.
-        column: the column of texts in a table, see `rows_in`; None for ``"text"``.
+        column: the column of texts in a table, in JSONL the key; None for ``"text"``.
 
     Raises:
         ValueError: the file cannot be read, has another format, or has no such column.
@@ -119,7 +123,7 @@ def texts_in(path: Path, column: str | None = None) -> Iterator[str]:
             f"frame.to_json('texts.jsonl', orient='records', lines=True)."
         )
     if format_of(path) in TABLES:
-        return (text for [text] in rows_in(path, [column or "text"]))
+        return _texts_in_table(path, column or "text")
     return read_lines(path)
 
 
@@ -128,29 +132,17 @@ def paragraphs_in(path: Path, column: str | None = None) -> Iterator[str]:
     return chain.from_iterable(map(LINE_END.split, texts_in(path, column)))
 
 
-def rows_in(path: Path, columns: Sequence[str]) -> Iterator[list[Any]]:
-    """Yield the values of some columns, row by row.
-
-    A null is an empty text; so is NaN in JSONL, which Python writes for a null. CSV and TSV are
-    quoted as by Python's `csv` and spreadsheets, and their first line has the names of columns.
-
-    Args:
-        path: a file whose `format_of` is in `TABLES`.
-        columns: the names of columns, in JSONL of keys. The first column has the texts.
-
-    Raises:
-        ValueError: the file cannot be read, has no such column, or a text is something else.
-    """
+def _texts_in_table(path: Path, column: str) -> Iterator[str]:
     read, unit = TABLES[format_of(path)]
-    for number, (text, *others) in read(path, columns):
+    for number, value in read(path, column):
         try:
-            text = check_text(text)
+            text = check_text(value)
             text.encode()  # an error for half of a surrogate pair, which is no character
             if len(text) > MAX_LINE:
                 raise ValueError(f"the text has more than {MAX_LINE:,} characters")
         except ValueError as error:
             raise ValueError(f"{unit} {number} of {path}: {error}.") from error
-        yield [text, *others]
+        yield text
 
 
 def check_text(text: Any) -> str:
@@ -167,7 +159,7 @@ def check_text(text: Any) -> str:
     return str(text)  # spaCy takes no strings of NumPy
 
 
-def _json_rows(path: Path, columns: Sequence[str]) -> Rows:
+def _json_rows(path: Path, column: str) -> Rows:
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
@@ -177,13 +169,13 @@ def _json_rows(path: Path, columns: Sequence[str]) -> Rows:
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{place} is not JSON: {error}") from error
         if not isinstance(record, dict):
-            example = f'{{{json.dumps(columns[0])}: "…"}}'
+            example = f'{{{json.dumps(column)}: "…"}}'
             raise ValueError(f"{place} is not a JSON object, as in {example}: {shorten(record)}")
-        _check_columns(columns, list(record), f"{place}: ")
-        yield number, [record[column] for column in columns]
+        _check_column(column, list(record), f"{place}: ")
+        yield number, record[column]
 
 
-def _csv_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -> Rows:
+def _csv_rows(path: Path, column: str, delimiter: str = ",") -> Rows:
     csv.field_size_limit(MAX_LINE)
     with (
         naming_errors("the table", path),
@@ -192,40 +184,35 @@ def _csv_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -> Rows:
         reader = csv.reader(limited_lines(file), delimiter=delimiter, strict=True)
         try:
             names = next(reader, [])
-            _check_columns(columns, names)
-            places = [names.index(column) for column in columns]
+            _check_column(column, names)
+            place = names.index(column)
             for values in filter(None, reader):  # without empty lines
                 if len(values) != len(names):
                     raise csv.Error(f"{len(values)} fields, where there are {len(names)} columns")
-                yield reader.line_num, [values[i] for i in places]
+                yield reader.line_num, values[place]
         except csv.Error as error:
             raise ValueError(f"line {reader.line_num}: {error}") from error
 
 
-def _parquet_rows(path: Path, columns: Sequence[str]) -> Rows:
+def _parquet_rows(path: Path, column: str) -> Rows:
     parquet = import_extra("pyarrow.parquet", "parquet", "Parquet needs pyarrow", str(path))
-    numbers, chosen = count(1), list(dict.fromkeys(columns))
     with naming_errors("the table", path), parquet.ParquetFile(path) as file:
-        _check_columns(columns, file.schema_arrow.names)
-        for batch in file.iter_batches(BATCH_ROWS, columns=chosen, use_threads=False):
-            lists = [batch[column].to_pylist() for column in columns]
-            for values, number in zip(zip(*lists, strict=True), numbers, strict=False):
-                yield number, list(values)
+        _check_column(column, file.schema_arrow.names)
+        batches = file.iter_batches(BATCH_ROWS, columns=[column], use_threads=False)
+        yield from enumerate((value for batch in batches for value in batch[column].to_pylist()), 1)
 
 
 # The function that reads a format, and what it counts.
-TABLES: dict[str, tuple[Callable[[Path, Sequence[str]], Rows], str]] = {
+TABLES: dict[str, tuple[Callable[[Path, str], Rows], str]] = {
     ".jsonl": (_json_rows, "Line"), ".csv": (_csv_rows, "Line"),
     ".tsv": (partial(_csv_rows, delimiter="\t"), "Line"), ".parquet": (_parquet_rows, "Row"),
 }  # fmt: skip
 
 
-def _check_columns(columns: Sequence[str], known: list[str], place: str = "") -> None:
+def _check_column(column: str, known: list[str], place: str = "") -> None:
     """Raise a ValueError if a column is missing, or there twice."""
-    for column in columns:
-        if (n := known.count(column)) != 1:
-            found, names = f"{n} columns" if n else "no column", ", ".join(known) or "none"
-            names = names if len(names) <= 200 else f"{names[:200]}…"
-            option = "--column" if column == columns[0] else "--keep"
-            text = f"{place}{found} {column!r}; there are: {names}. Name one of these ({option})."
-            raise ValueError(text)
+    if (n := known.count(column)) != 1:
+        found, names = f"{n} columns" if n else "no column", ", ".join(known) or "none"
+        names = names if len(names) <= 200 else f"{names[:200]}…"
+        text = f"{place}{found} {column!r}; there are: {names}. Name one of these (--column)."
+        raise ValueError(text)

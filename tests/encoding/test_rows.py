@@ -51,22 +51,14 @@ def test_a_row_for_each_line_of_json(tmp_path: Path) -> None:
     assert rows(path) == [""]
 
 
-def test_rows_of_tables_with_what_is_kept(tmp_path: Path) -> None:
-    """All files need the columns."""
+def test_rows_of_tables(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('id,text\nx,"A b\nc"\ny,\n')
     (tmp_path / "b.jsonl").write_text('{"text": "D e", "id": 3}\n')
     assert rows(tmp_path) == ["A b\nc", "", "D e"]
     assert rows(tmp_path, tokenized=True) == [["A", "b", "c"], [], ["D", "e"]]
-    chunks = list(RowFiles(str(tmp_path), keep=("id", "text")).chunks(1))
-    assert [chunk.kept["id"] for chunk in chunks] == [["x"], ["y", 3]]
-    assert [chunk.kept["text"] for chunk in chunks] == [["A b\nc"], ["", "D e"]]
-    with pytest.raises(
-        ValueError, match=r"b\.jsonl: no column 'n'; there are: text, id\. .*--keep"
-    ):
-        list(RowFiles(str(tmp_path / "*.jsonl"), keep=("n",)).chunks(1))
-    (tmp_path / "c.txt").write_text("A line.\n")
-    with pytest.raises(ValueError, match=r"c\.txt' has no columns to keep"):
-        list(RowFiles(str(tmp_path), keep=("id",)).chunks(1))
+    (tmp_path / "c.jsonl").write_text('{"words": "D e"}\n')  # each file needs the column
+    with pytest.raises(ValueError, match=r"c\.jsonl: no column 'text'; .* words\. .*--column"):
+        rows(tmp_path)
 
 
 def test_shards_are_not_tokenized(tmp_path: Path) -> None:

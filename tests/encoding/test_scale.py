@@ -60,11 +60,12 @@ def test_page_on_pipelines(texts) -> None:
 def test_page_on_one_machine(texts) -> None:
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    frame = run_section("On one machine")["frame"]
+    names = run_section("On one machine")
     expected = Encoder(level="documents")(["She sang.", "It rained."])
-    assert max_difference([flatten(frame["vectors"])], [expected]) <= TOLERANCE
-    assert list(frame["text"]) == ["She sang.", "It rained."]
-    assert (list(frame["id"]), list(frame["label"])) == ([0, 1], ["art", "weather"])
+    for frame in (names["means"], names["joined"]):
+        assert max_difference([flatten(frame["vectors"])], [expected]) <= TOLERANCE
+        assert list(frame["text"]) == ["She sang.", "It rained."]
+    assert list(names["joined"]["label"]) == ["art", "weather"]
     vectors = flatten(pandas.read_parquet("vectors.parquet")["vectors"])
     assert max_difference([vectors], [np.concatenate(Encoder()(texts))]) <= TOLERANCE
 

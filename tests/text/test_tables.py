@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from spacy_elmo.text import files
-from spacy_elmo.text.files import rows_in, texts_in
+from spacy_elmo.text.files import texts_in
 
 TEXTS = ['A "bank", they said.', "Two\nlines, one\r\nrow", "", "안녕\ttab", " ", "x" * 200_000]
 
@@ -46,14 +46,11 @@ def test_a_column_of_any_table(tmp_path: Path, suffix: str) -> None:
     path = write(tmp_path / f"a{suffix}", {"n": n, "story": TEXTS, "text": TEXTS[::-1]})
     assert list(texts_in(path)) == TEXTS[::-1]
     assert list(texts_in(path, "story")) == TEXTS
-    assert list(rows_in(path, ["story", "n", "story"])) == [
-        [text, i, text] for text, i in zip(TEXTS, n, strict=True)
-    ]
-    said = "no column 'txt'; there are: n, story, text. Name one of these "
-    for columns, option in [(["txt"], "(--column)"), (["text", "txt"], "(--keep)")]:
-        with pytest.raises(ValueError) as error:
-            list(rows_in(path, columns))
-        assert said + option in str(error.value) and path.name in str(error.value)
+    assert list(texts_in(path, "n")) == n
+    said = "no column 'txt'; there are: n, story, text. Name one of these (--column)"
+    with pytest.raises(ValueError) as error:
+        list(texts_in(path, "txt"))
+    assert said in str(error.value) and path.name in str(error.value)
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
@@ -96,7 +93,7 @@ def test_csv_of_other_programs(tmp_path: Path) -> None:
     path = tmp_path / "A.CSV.GZ"
     rows = '"id";"text"\r\n\r\n"1";"a ""b"""\r\n"2";\r\n'.replace(";", ",")
     path.write_bytes(gzip.compress(rows.encode("utf-8-sig")))
-    assert list(rows_in(path, ["text", "id"])) == [['a "b"', "1"], ["", "2"]]
+    assert list(texts_in(path)) == ['a "b"', ""] and list(texts_in(path, "id")) == ["1", "2"]
     (tmp_path / "a.csv").write_bytes(rows.replace("\r\n", "\r").encode())
     assert list(texts_in(tmp_path / "a.csv", "id")) == ["1", "2"]
 
