@@ -40,27 +40,20 @@ class EncodedRows:
 
 
 def check_rows(rows: Any) -> list[Row]:
-    """The rows in a list, Series, 1-D array or generator, or in a table with one column.
+    """The rows in a list, Series, 1-D array or generator.
 
     Raises:
-        ValueError: the argument is something else, or a row is, see `check_row`.
+        ValueError: the argument is something else, such as a table, or a row is, see `check_row`.
     """
-    kind, names = type(rows).__name__, column_names(rows)
-    if isinstance(rows, str):
-        raise ValueError(f"Give a list of texts, as in [text]; found the text {rows[:50]!r}.")
-    if isinstance(rows, Doc | Span | Token):
-        raise ValueError(f"Give a list of texts, as in [doc.text]; found a {kind}.")
-    if isinstance(rows, Mapping):
-        raise ValueError(f"Give a list of texts; found a {kind} with the keys {shorten([*rows])}.")
-    if names is not None and len(names) != 1:
-        table = f"{kind} with the columns {shorten(names)}"
-        raise ValueError(f"Give one column of texts; found a {table}.")
-    shape = tuple(getattr(rows, "shape", (0,)))
-    if names is not None:
-        rows = rows[names[0]]
-    elif len(shape) == 2 and shape[1] == 1:
-        rows = rows[:, 0]
-    elif len(shape) != 1:
+    kind, shape = type(rows).__name__, tuple(getattr(rows, "shape", (0,)))
+    if isinstance(rows, str | Doc | Span | Token):
+        found = f"the {kind} {str(rows)[:50]!r}"
+        raise ValueError(f"Give a list of texts, as in [text] or [doc.text]; found {found}.")
+    # The class tells a table, because an attribute of a Series may be one of its elements.
+    is_table = any(hasattr(type(rows), name) for name in ("column_names", "columns"))
+    if is_table or isinstance(rows, Mapping):
+        raise ValueError(f"Give one column of texts, such as table['text']; found a {kind}.")
+    if len(shape) != 1:
         raise ValueError(f"Give one column of texts; found a {kind} of the shape {shape}.")
     if not isinstance(rows, Iterable) or isinstance(rows, bytes | Set):  # sets have no order
         raise ValueError(f"Give a list of texts; found a {kind}.")
@@ -71,15 +64,6 @@ def check_rows(rows: Any) -> list[Row]:
         except ValueError as error:
             raise ValueError(f"Row {number}: {error}.") from error
     return checked
-
-
-def column_names(table: Any) -> list[Any] | None:
-    """The column names of a table of pandas, Arrow, Polars, Spark or ``datasets``, else None. The
-    class decides, because an attribute of a Series may be one of its elements."""
-    for name in ("column_names", "columns"):
-        if hasattr(type(table), name):
-            return list(getattr(table, name))
-    return None
 
 
 def check_row(row: Any) -> Row:
