@@ -41,8 +41,9 @@ def output_files(out: Path) -> list[Path]:
     return [*map(out.with_suffix, beside), out]
 
 
-def to_arrow(rows: EncodedRows, ids: range) -> Any:
-    """An Arrow table with the columns ``id``, `TEXTS` of the level, and ``vectors``.
+def write_part(rows: EncodedRows, ids: range, path: Path) -> None:
+    """Write a Parquet file with the columns ``id``, `TEXTS` of the level, and ``vectors``; whole or
+    not at all.
 
     ``vectors`` has an element for each text of a row: a list of 2P floats, or with all layers L + 1
     such lists. They are Arrow's large lists, for a long text may have more than 2³¹ floats.
@@ -50,8 +51,9 @@ def to_arrow(rows: EncodedRows, ids: range) -> Any:
     Args:
         rows: the rows.
         ids: their numbers in the corpus.
+        path: the file.
     """
-    pa = import_module("pyarrow")
+    parquet, pa = import_parquet(path), import_module("pyarrow")
     values = pa.array(rows.vectors.reshape(-1))
     for length in reversed(rows.vectors.shape[1:]):
         offsets = np.arange(0, len(values) + 1, length, dtype=np.int64)
@@ -62,14 +64,8 @@ def to_arrow(rows: EncodedRows, ids: range) -> Any:
         TEXTS[rows.level]: texts.flatten() if rows.level == "documents" else texts,
         "vectors": pa.LargeListArray.from_arrays(pa.array(rows.offsets), values),
     }
-    return pa.table(columns)
-
-
-def write_part(rows: EncodedRows, ids: range, path: Path) -> None:
-    """Write rows to a Parquet file, whole or not at all; see `to_arrow`."""
-    parquet = import_parquet(path)
     with atomic_file(path) as temporary:  # no two vectors are equal
-        parquet.write_table(to_arrow(rows, ids), temporary, use_dictionary=False)
+        parquet.write_table(pa.table(columns), temporary, use_dictionary=False)
 
 
 def read_part(path: Path, *columns: str) -> Any:
@@ -95,7 +91,7 @@ def write_npy(
     """Write the vectors of all rows as one array, which can be mapped into memory.
 
     Beside it, ``….offsets.npy`` has the start of each row, ``(n_rows + 1,)``, and
-    ``….tokens.jsonl`` the other columns of `to_arrow`.
+    ``….tokens.jsonl`` the other columns of a part, see `write_part`.
 
     Args:
         out: the file of the array.

@@ -102,8 +102,8 @@ def encode(
 
 @contextmanager
 def lock_parts(path: Path, out: Path) -> Iterator[None]:
-    """Lock the directory of parts. It is created, and removed if the job fails before its first
-    part.
+    """Lock the directory of parts. It is created, and removed if no part is left in it: the job is
+    done, or has failed before its first part.
 
     Args:
         path: the directory.
@@ -119,29 +119,29 @@ def lock_parts(path: Path, out: Path) -> Iterator[None]:
             raise ValueError(f"Another process is writing '{out}'. Wait until it has ended.")
         try:
             yield
-        except BaseException:
+        finally:
             if not any(path.glob(PARTS)):
-                remove_parts(path)
-            raise
+                for name in (JOB, LOCK):
+                    (path / name).unlink(missing_ok=True)
+                with suppress(OSError):  # something else is there, or the directory is the output
+                    path.rmdir()
 
 
 def remove_parts(directory: Path) -> None:
-    """Remove the parts of a job, and their directory if nothing else is in it."""
-    for path in (directory / JOB, *directory.glob(PARTS), directory / LOCK):  # in this order
-        path.unlink(missing_ok=True)
-    with suppress(OSError):
-        directory.rmdir()
+    """Remove the parts in a directory, and nothing else."""
+    for path in directory.glob(PARTS):
+        path.unlink()
 
 
 def find_job(
     out: Path, description: Path, parts: Path, job: dict[str, Any], resume: bool, force: bool
 ) -> Summary | None:
-    """Find an earlier job with this output; its parts are removed if the new job is forced.
+    """Find an earlier job with this output. If the new job is forced, its parts are removed.
 
     Args:
         out: the output.
         description: the file that describes a finished job.
-        parts: the directory of its parts.
+        parts: the directory of its parts, which describes an unfinished one.
         job: the settings of the new job.
         resume, force: see `encode`.
 
@@ -152,38 +152,34 @@ def find_job(
         ValueError: something else is there, or the earlier job had other settings, or the user says
             neither to resume nor to force.
     """
+    written = formats.output_files(out)
     source = parts / JOB if (parts / JOB).exists() else description
     state = read_json(source) if source.exists() else {}
-    before, written = state.get("settings"), formats.output_files(out)
-    present = [path for path in (*written, description) if path.exists()]
+    before = state.get("settings")
+    is_finished = {*Summary._fields} < {*state} and all(path.exists() for path in written)
+    if is_finished and before == job and resume and not force:
+        return Summary(state["n_rows"], state["n_vectors"])
+    others = [path for path in out.glob("*") if not path.match(PARTS)]
     if not isinstance(before, dict):
-        if present or any(parts.glob(PARTS)):
-            raise ValueError(
-                f"Already there: '{[*present, parts][0]}', which is not the result of a job that "
-                f"'{description}' describes. Choose another name to write to."
-            )
-        return None
-    gone = [path for path in written if path not in present]
-    is_finished = {*Summary._fields} < {*state} and not gone
-    others = [f.name for f in out.glob("*") if not f.match(PARTS) and f.name not in (JOB, LOCK)]
-    if others and (force or not is_finished):
-        raise ValueError(f"No job has written '{others[0]}' in '{out}'. Move it elsewhere first.")
-    if force:
-        for path in parts.glob(PARTS):
-            path.unlink()
-        return None
-    if not resume:
-        how = "is not finished: continue it with --resume"
-        if {*Summary._fields} < {*state}:
-            how = f"is finished, but '{gone[0]}' is gone" if gone else "is finished"
+        others += [path for path in (*written, source, *parts.glob(PARTS)) if path.exists()]
+    if others:
+        raise ValueError(
+            f"Already there: '{others[0]}', which is not the result of a job that '{description}' "
+            f"describes. Choose another name to write to, or move it elsewhere."
+        )
+    if force or before is None:
+        remove_parts(parts)
+    elif not resume:
+        how = "is finished" if is_finished else "is not finished: continue it with --resume"
         raise ValueError(f"The job of '{out}' {how}. Use --force to encode it again.")
-    if differing := [name for name in job if before.get(name) != job[name]]:
+    elif before != job:
+        differing = [name for name in {**job, **before} if before.get(name) != job.get(name)]
         changes = ", ".join(f"{name} = {before.get(name)!r}" for name in differing)
         raise ValueError(
             f"Cannot resume: the job described in '{source}' has {changes}. Give it the same "
             f"settings, corpus and weights, or --force to encode it again."
         )
-    return Summary(state["n_rows"], state["n_vectors"]) if is_finished else None
+    return None
 
 
 def encode_parts(
@@ -230,11 +226,14 @@ def shared_encoder(encoder: Encoder) -> Encoder:
 
 def join_parts(parts: Path, out: Path, encoder: Encoder, size: Summary) -> None:
     """Make the output from all parts."""
-    if out.suffix == formats.PARQUET:
-        remove_parts(out)
-        os.replace(parts, out)
-        for name in (JOB, LOCK):
-            (out / name).unlink()
+    if out.suffix == formats.NUMPY:
+        shape = (size.n_vectors, *encoder.shape)
+        formats.write_npy(out, sorted(parts.glob(PARTS)), encoder.level, shape, encoder.dtype)
+        (parts / JOB).unlink()  # which says that the job is not finished
         return
-    shape = (size.n_vectors, *encoder.shape)
-    formats.write_npy(out, sorted(parts.glob(PARTS)), encoder.level, shape, encoder.dtype)
+    if out.exists():
+        remove_parts(out)
+        out.rmdir()  # an error if something else is in it
+    for name in (JOB, LOCK):
+        (parts / name).unlink()
+    os.replace(parts, out)

@@ -8,7 +8,7 @@ from fnmatch import fnmatch
 from glob import escape
 from hashlib import blake2b
 from itertools import chain
-from os.path import abspath
+from os.path import join, realpath
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,11 +55,10 @@ class RowFiles:
 
     def includes(self, path: Path) -> bool:
         """Tell if a file would belong to the corpus if it existed."""
-        root = Path(self.path)
-        pattern = abspath(root)
-        if root.exists():
-            pattern = escape(str(root.resolve())) + "/*" * root.is_dir()
-        return fnmatch(str(path.resolve()), pattern) or fnmatch(abspath(path), pattern)
+        pattern = realpath(self.path)
+        if Path(pattern).is_dir():
+            pattern = escape(pattern) + "/*"
+        return fnmatch(join(realpath(path.parent), path.name), pattern)
 
     def fingerprint(self) -> str:
         """A hash of the files' names and sizes, not of their content: a damaged file can be mended

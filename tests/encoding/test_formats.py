@@ -11,7 +11,7 @@ import pytest
 
 import spacy_elmo
 from spacy_elmo import Encoder
-from spacy_elmo.encoding.formats import to_arrow
+from spacy_elmo.encoding.formats import write_part
 from spacy_elmo.encoding.rows import EncodedRows
 
 from ..pipeline.helpers import TEXTS, WIDTH
@@ -63,11 +63,12 @@ def test_columns_are_named_by_the_level(
     assert np.array_equal(np.load(corpus.parent / "out.npy"), expected.vectors)
 
 
-def test_more_floats_than_32_bits_count() -> None:
-    pa = pytest.importorskip("pyarrow")
+def test_more_floats_than_32_bits_count(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     rows = EncodedRows([["x", "y"], ["z"]], np.zeros((3, 4), "float16"))
     kind = pa.large_list(pa.large_list(pa.float16()))  # whose offsets have 64
-    assert to_arrow(rows, range(2)).schema.field("vectors").type == kind
+    write_part(rows, range(2), tmp_path / "part.parquet")
+    assert parquet.read_schema(tmp_path / "part.parquet").field("vectors").type == kind
 
 
 @pytest.mark.slow

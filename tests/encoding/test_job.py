@@ -102,7 +102,7 @@ def test_what_was_there_stays_until_the_end(name, text, tmp_path, weights) -> No
     assert content(out) == before
     if out.is_dir():
         (out / "notes.txt").write_text("mine")  # refused before the corpus is read
-        assert refused("'notes.txt' in", broken, out, "-w", weights, "--force")
+        assert refused("notes.txt', which is not", broken, out, "-w", weights, "--force")
         assert (out / "notes.txt").read_text() == "mine"
         (out / "notes.txt").unlink()
         assert content(out) == before
@@ -133,8 +133,7 @@ def test_a_file_that_somebody_has_removed_is_written_again(name, text, tmp_path,
     before = content(out)
     for again in ("--resume", "--force"):
         shutil.rmtree(out) if out.is_dir() else (tmp_path / name).unlink()
-        said = f"is finished, but '{tmp_path / name}' is gone. Use --force"
-        assert refused(said, text, out, "-w", weights)
+        assert refused("is not finished: continue it", text, out, "-w", weights)
         assert refused("has layers = 'mix'", text, out, "-w", weights, "--resume", "--layers=top")
         assert run(text, out, "-w", weights, again).exit_code == 0
         assert content(out) == before
@@ -167,6 +166,21 @@ def test_a_job_that_was_not_joined(broken_off, text, weights) -> None:
     assert spacy_elmo.encode(text, broken_off, weights=weights, resume=True).n_rows == 6
     assert not parts.exists()
     assert content(broken_off) == result
+
+
+def test_a_job_that_was_not_renamed(text, tmp_path, weights, monkeypatch) -> None:
+    """Killed in the last step, when the old output is gone."""
+    out, replace = tmp_path / "out.parquet", os.replace
+    run(text, out, "-w", weights, "--layers=top")
+    expected = content(out)
+    run(text, out, "-w", weights, "--force")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "replace", lambda *to: interrupt() if to[1] == out else replace(*to))
+        spacy_elmo.encode(text, out, weights=weights, layers="top", force=True)
+    assert refused("is not finished: continue it with --resume", text, out, "-w", weights)
+    assert refused("has layers = 'top'", text, out, "-w", weights, "--resume")
+    assert run(text, out, "-w", weights, "--resume", "--layers=top").exit_code == 0
+    assert content(out) == expected
 
 
 def test_a_forced_job_begins_anew(broken_off, text, tmp_path) -> None:
