@@ -54,10 +54,8 @@ def first_words(sentences: Iterable[list[str]], n_words: int) -> Iterator[list[s
             return
 
 
-def read(
-    weights: Weights, text: Path, n_words: int, lang: str | None = None
-) -> Iterator[list[str]]:
-    return first_words(read_text(weights, text, False, lang, None), n_words)
+def read(weights: Weights, text: Path, n_words: int) -> Iterator[list[str]]:
+    return first_words(read_text(weights, text, False, None, None), n_words)
 
 
 class RestrictedHead(SoftmaxHead):
@@ -117,16 +115,11 @@ class LM(NamedTuple):
         return np.log(counts / counts[1:].sum())  # <S> is never predicted
 
     def measure(
-        self,
-        text: Path,
-        n_words: int = 0,
-        counted: np.ndarray | None = None,
-        lang: str | None = None,
+        self, text: Path, n_words: int = 0, counted: np.ndarray | None = None
     ) -> dict[str, float]:
         """Perplexities of the first words of a text, 0 for all: "forward", "backward", "mean", and
-        of the counted words, as "Unigrams"; "words", their share of "<UNK>", "vocabulary". The
-        language of the text is that of the weights, if it is not given."""
-        sentences = [s for s in read(self.weights, text, n_words, lang) if s]
+        of the counted words, as "Unigrams"; "words", their share of "<UNK>", "vocabulary"."""
+        sentences = [s for s in read(self.weights, text, n_words) if s]
         block = EncodedSentences(sentences, self.words, None, self.bilm.char_cnn.to_ids)
         found = evaluate(self.bilm, self.head, block)
         unigrams = {}

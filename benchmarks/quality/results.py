@@ -140,16 +140,3 @@ def is_of(fingerprint: str | None, weights: str) -> bool:
 
 def key(unit: Unit) -> str:
     return json.dumps(unit, sort_keys=True, ensure_ascii=False)
-
-
-def parse_arm(arm: str) -> tuple[str, dict[str, Any]]:
-    """The name and the changed settings of ``name:section.setting=value,…``."""
-    name, _, text = arm.partition(":")
-    changes: dict[str, Any] = {}
-    for each in filter(None, text.split(",")):
-        key, _, value = each.partition("=")
-        try:
-            changes[key] = json.loads(value)
-        except ValueError:
-            changes[key] = value
-    return name, changes
