@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import long_texts
 import numpy as np
 import pytest
 import spacy
@@ -177,13 +176,3 @@ def test_recipes(run: Run, data: Path, tmp_path: Path) -> None:
     costs = ["… µs a word", "… MB"]
     assert [row[0] for row in rows] == [*labels, *costs, "names: NER", *costs]
     assert all(float(cell) > 0 for row in rows if row[0] in costs for cell in row[1:6])
-
-
-def test_long_texts(run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first word of a text tells its class, and so do all."""
-    texts = {label: [[label, *["and", "so", "on"]] for _ in "12345"] for label in ("sea", "law")}
-    monkeypatch.setattr(long_texts, "SETS", {"tiny": lambda data: texts})
-    monkeypatch.setattr(long_texts, "N_TRAIN", 3)
-    few = ("--data", data, "--sets", "tiny", "--words", 1, 0, "--seeds", 0)
-    printed = run("long_texts", tmp_path / "out.jsonl", *few)
-    assert all(f"tiny, {words}, accuracy: 100.0\n" in printed for words in ("1", "all"))
