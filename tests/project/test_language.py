@@ -347,22 +347,9 @@ def test_a_parser_of_few_sentences(tmp_path: Path) -> None:
     assert spacy.load(tmp_path / "out" / "model-last")("Han går").has_annotation("DEP")
 
 
-def test_candidates_are_frequent_words(tmp_path: Path) -> None:
-    from neighbors import candidates
-
-    shards = tmp_path / "shards"
-    shards.mkdir()
-    lines = ["the bank , a bank .", "the River 42 Bank", "a हिन्दी हिन्दी word"] * 6
-    (shards / "text.txt").write_text("\n".join(lines), encoding="utf-8")
-    weights = str(write_weights(tmp_path / "tiny"))
-    # Letters with vowel signs, in their most frequent case; no stop words, numbers and marks.
-    assert set(candidates(shards, weights)) == {"bank", "हिन्दी", "River", "word"}
-
-
-def test_results_of_earlier_data_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A component that is no longer trained, and contexts of another word."""
+def test_results_of_earlier_data_go(tmp_path: Path) -> None:
+    """A component that is no longer trained."""
     import assemble
-    import neighbors
 
     weights = write_weights(tmp_path / "tiny")
     (tmp_path / "bilm.txt").write_text(f"{weights}\n", encoding="utf-8")
@@ -370,12 +357,6 @@ def test_results_of_earlier_data_go(tmp_path: Path, capsys: pytest.CaptureFixtur
     assemble.main(tmp_path, tasks="ner", lang="xx")
     assert (tmp_path / "pipeline" / "elmo").is_dir()
     assert not (tmp_path / "pipeline" / "ner").exists()
-    write_shards([["Hei", "!"]], tmp_path / "shards" / "train")
-    for name in ("neighbors.md", "senses.svg"):
-        (tmp_path / name).touch()
-    neighbors.main(tmp_path)
-    assert "No word of the text has enough" in capsys.readouterr().out
-    assert not list(tmp_path.glob("*.md")) and not list(tmp_path.glob("*.svg"))
 
 
 def test_a_wheel_of_any_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
