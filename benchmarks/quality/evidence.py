@@ -34,7 +34,6 @@ import downstream
 import homonyms
 import noise
 import perplexities
-import probes
 import similarity
 import tables
 import text_means
@@ -111,10 +110,6 @@ class Setup:
     def nlp(self) -> Language:
         return similarity.make_nlp(self.weights)
 
-    @cached_property
-    def layers(self) -> probes.Elmo:
-        return probes.Elmo(self.weights)
-
     @cache  # noqa: B019  there is one
     def lm(self, head: str) -> tuple[perplexities.LM, Any]:
         """The language model, in English with the words of eval_vocab.txt, and its unigrams."""
@@ -154,21 +149,6 @@ def minimal_pairs(setup: Setup) -> Iterator[Job]:
             return blimp.measure(lm, setup.data, EVERY if setup.quick else 1)
 
         yield Job({"pairs": "all"}, "own head", measure)
-
-
-def layers(setup: Setup) -> Iterator[Job]:
-    for seed, name in product(setup.seeds, probes.TASKS):
-        unit, given = {"task": name, "seed": seed}, (setup.data, name)
-        yield Job(
-            unit, "bilm",
-            lambda given=given, seed=seed: probes.measure(
-                setup.layers, *given, probes.Elmo.features, seed
-            ),
-        )  # fmt: skip
-        if (embedded := setup.files().get("embedded")) is not None:
-            other = probes.Embeddings(embedded, "minilm")
-            measure = partial(probes.measure, other, *given, other.features, seed)
-            yield Job({**unit, "model": "MiniLM-L6"}, "", measure)
 
 
 def trained(setup: Setup, units: Iterator[Unit]) -> Iterator[Job]:
@@ -260,7 +240,6 @@ PARTS: dict[str, Callable[[Setup], Iterator[Job]]] = {  # the cheap ones first
     "perplexity": perplexity,
     "registers": registers,
     "blimp": minimal_pairs,
-    "probes": layers,
     "similarity": similar,
     "senses": senses,
     "texts": texts,

@@ -12,23 +12,60 @@ spaCy users have `spacy-elmo.TextCatLinear.v1`, an arm of `downstream.py`.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import torch
 from embedded import Vectors
-from probes import Regression, accuracy
 from similarity import make_nlp, tf_idf
 from spacy.language import Language
 from spacy.tokens import Doc
 from tasks import TASKS, examples_of, sample
+from torch.nn import functional as F
 
 from spacy_elmo.text.readers import blank
 
 L2 = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # of the mean loss; rows have a length of about 1
+MAX_STEPS = 60
 SPLITS = ("train", "dev", "test")
 
 Parts = tuple[np.ndarray, ...]  # features ``(n, D)`` of the texts of each split
+
+
+class Regression:
+    """A multinomial logistic regression by L-BFGS, with a penalty on the mean loss."""
+
+    def __init__(self, l2: float):
+        self.l2 = l2
+
+    def fit(self, x: np.ndarray, labels: Sequence[str]) -> Regression:
+        self.names, targets = np.unique(labels, return_inverse=True)
+        inputs, y = torch.from_numpy(x), torch.from_numpy(targets)
+        weights = torch.zeros(x.shape[1] + 1, len(self.names), requires_grad=True)
+        optimizer = torch.optim.LBFGS(
+            [weights], max_iter=MAX_STEPS, history_size=10, line_search_fn="strong_wolfe"
+        )
+
+        def loss() -> torch.Tensor:
+            optimizer.zero_grad()
+            value = F.cross_entropy(inputs @ weights[:-1] + weights[-1], y)
+            value = value + self.l2 * weights[:-1].square().sum()
+            value.backward()
+            return value
+
+        optimizer.step(loss)
+        self.weights = weights.detach().numpy()
+        return self
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        return self.names[(x @ self.weights[:-1] + self.weights[-1]).argmax(axis=1)]
+
+
+def accuracy(model: Regression, x: np.ndarray, labels: Sequence[str]) -> float:
+    """In percent."""
+    return 100 * float(np.mean(model.predict(x) == np.array(labels)))
 
 
 def layer_means(nlp: Language, docs: list[Doc]) -> np.ndarray:
