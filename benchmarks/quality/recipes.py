@@ -127,41 +127,20 @@ def models_of_names(config: Block) -> list[Block]:
 
 
 def shared_one_layer(config: Block) -> None:
-    """The same with one layer."""
+    """What `elmo add` writes, with one layer."""
     config["components"]["tok2vec"]["model"]["encode"]["depth"] = 1
 
 
-def by_sentence(config: Block) -> None:
-    """What `elmo add` writes, but the biLM reads what stands between sentence-final marks."""
-    config["components"]["elmo"]["model"]["segments"] = "auto"
-
-
-def shared_alone(config: Block) -> None:
-    """That without mixes behind it."""
-    shared_one_layer(config)
-    for name in config["nlp"]["pipeline"][2:]:
-        model = config["components"][name]["model"]
-        model["tok2vec"] = model["tok2vec"].get("embed", model["tok2vec"])
-
-
-def one_layer(config: Block) -> None:
-    """Embedding and encoder of one layer in each component, ELMo at its input."""
-    give_each_its_own(config, 1, twice=False)
-
-
 def four_layers(config: Block) -> None:
-    """The same with four layers, and ELMo at its output, too, but for names."""
-    give_each_its_own(config, 4, twice=True)
-
-
-def give_each_its_own(config: Block, depth: int, twice: bool) -> None:
+    """Embedding and encoder, of four layers, in each component; ELMo at the input and, but for
+    names, at the output, too."""
     shared = config["components"].pop("tok2vec")["model"]
     config["nlp"]["pipeline"].remove("tok2vec")
     for name in config["nlp"]["pipeline"][1:]:
         own = deepcopy(shared)
         own["embed"]["width"] = own["encode"]["width"]
-        own["encode"]["depth"] = depth
-        own["output_elmo"] = deepcopy(own["elmo"]) if twice and name not in NAMES else None
+        own["encode"]["depth"] = 4
+        own["output_elmo"] = None if name in NAMES else deepcopy(own["elmo"])
         config["components"][name]["model"]["tok2vec"] = own
 
 
@@ -175,9 +154,6 @@ CHANGES: dict[str, Callable[[Block], None]] = {
         names_once,
         four_layers,
         shared_one_layer,
-        one_layer,
-        shared_alone,
-        by_sentence,
     )
 }
 ARMS = [WITHOUT, LIGHT, *CHANGES]
