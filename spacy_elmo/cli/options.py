@@ -15,10 +15,8 @@ from spacy.util import load_config
 from thinc.api import Config
 from wasabi import msg
 
-from .closed_output import Commands
-
 HELP = "Commands for ELMo, contextual vectors from a bidirectional language model."
-app = typer.Typer(name="elmo", cls=Commands, help=HELP, no_args_is_help=True)
+app = typer.Typer(name="elmo", help=HELP, no_args_is_help=True)
 # Allows settings of the config as options, as `spacy train` does.
 OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
 
