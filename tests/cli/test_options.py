@@ -19,7 +19,5 @@ def test_an_output_that_lacks_characters(tmp_path) -> None:
         result = subprocess.run(command, check=True, capture_output=True, env=environment)
         return result.stdout.decode("latin-1")
 
-    shown = output("demo", "-t", "Éa 강. Éa!")
-    assert "éa, 2 times" in shown and "[Éa] ?." in shown
     assert "é ? [___]." in output("predict", "é 강 ___.")
     assert json.loads(output("predict", "é 강 ___.", "--json"))[0]["left"] == "é 강 "
