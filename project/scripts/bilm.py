@@ -22,7 +22,7 @@ from spacy_elmo.text.shards import Shards
 WEIGHTS = Path("weights")  # that come with this project, by language; en_sm comes with spacy-elmo
 MOST_EPOCHS = 10  # however many minutes there are for a small text
 EVAL_WORDS = 20_000  # held out, where minutes count
-STEPS_A_MINUTE = 1000  # more than any core takes
+MOST_STEPS = 10_000_000  # which no minutes reach
 
 
 @report_errors("Cannot prepare the biLM")
@@ -99,10 +99,9 @@ def main(
                     msg.info("Without products in bfloat16, which are not faster on this CPU")
         lengths: list[object] = []
         if minutes and not steps and size == "full":
-            most = round(STEPS_A_MINUTE * minutes)
             lengths = [
-                "--minutes", minutes, "--training.max_steps", most,
-                "--training.warmup_steps", most // 20, "--training.decay_steps", most // 3,
+                "--minutes", minutes, "--training.max_steps", MOST_STEPS,
+                "--training.eval_every", 250, "--training.log_every", 25,
             ]  # fmt: skip
         elif config == "auto" or steps:
             steps = steps or chosen.bilm_steps

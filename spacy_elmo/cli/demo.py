@@ -101,7 +101,7 @@ def show(nlp: Language, lm: LanguageModel | None) -> None:
         "Limits",
         f"A model of this size knows few facts, as the last blank shows. The words whose meanings "
         f"it tells apart worst: {', '.join(f'{word} ({share:.0%})' for share, word in worst)}. "
-        f"For a text of your own: python -m spacy elmo predict, and senses",
+        f"`elmo predict` fills the blanks of a text of yours, and `elmo senses` groups its contexts.",
     )
 
 

@@ -22,7 +22,7 @@ from ..text.readers import blank_pipeline
 from ..text.segments import sentence_bounds
 from ..util.settings import Settings, one_of
 from ..util.threads import threads_for
-from ..weights.find import find_weights, to_config, warn_of_path
+from ..weights.find import find_weights, refuse_lists, to_config, warn_of_path
 from .rows import EncodedRows, check_rows, make_docs
 
 LOADING = RLock()  # so that threads load an encoder once
@@ -61,6 +61,7 @@ class Encoder(Settings):
         for name in ("weights", "pipeline"):
             if isinstance(path := getattr(self, name), Path):
                 object.__setattr__(self, name, to_config(path))
+        refuse_lists(self.weights)
         super().__post_init__()
         for name in ("weights", "lang"):
             if self.pipeline is not None and getattr(self, name) != getattr(Encoder, name):

@@ -93,8 +93,8 @@ class TrainingSettings(Settings):
         head_first: the number of first steps that train the head alone, if it is new and the biLM
             is not; at most half of the run.
         learning_rate: the highest rate. The rate rises to it over ``warmup_steps``, stays, and
-            falls to zero over the last ``decay_steps``. Both are shortened in proportion if the run
-            ends sooner, or is too short for them.
+            falls to zero over the last ``decay_steps``. Both are shortened if the run is shorter; a
+            run with ``minutes`` has a twentieth and a third of its steps instead.
         matmul_precision: PyTorch's name for the precision of float32 products. Evaluations have the
             highest.
         mixed_precision: compute products in bfloat16, all else and evaluations in float32.

@@ -89,8 +89,11 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
             torch.cuda.set_device(local_device)
         yield ProcessGroup(local_device, rank, world_size)
         distributed.barrier()  # a tensor in use when Python ends would abort the process
-    finally:
-        distributed.destroy_process_group()
+    except BaseException:
+        if not on_gpus:  # where it could wait for the others
+            distributed.destroy_process_group()
+        raise
+    distributed.destroy_process_group()
 
 
 def is_launched() -> bool:

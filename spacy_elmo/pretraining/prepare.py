@@ -136,7 +136,8 @@ def prepare(
     if has_ended(config.training, progress):
         notify(
             f"The run has finished its {progress.step:,} steps already; to train longer, set a "
-            f"higher --training.max_steps, or --training.max_epochs if it has any"
+            f"higher --training.max_steps, and more --training.max_epochs or --minutes if it has "
+            f"any"
         )
 
     # The state
@@ -199,6 +200,11 @@ def resumed_config(
         )
     # The run needs no weights to start from, but its config still names them.
     paths = replace(config.paths, weights=before.paths.weights)
+    if config.training.minutes and not before.training.minutes:
+        raise ValueError(
+            "Cannot resume: the run was not started with minutes. Leave out --minutes, and set "
+            "--training.max_steps to change its length."
+        )
     config = replace(config, paths=paths, model=config.model or before.model)
     was, now = dict_to_dot(before.to_dict()), dict_to_dot(config.to_dict())
     names = [name for name in {**was, **now} if was.get(name) != now.get(name)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from .checkpoint import Progress
 from .config import TrainingSettings
 
+WARM_UP, DECAY = 1 / 20, 1 / 3
+
 
 def run_length(settings: TrainingSettings, progress: Progress) -> int:
     """How many steps a run takes: ``max_steps``, or as many as ``max_epochs`` or ``minutes`` allow.
@@ -24,12 +26,16 @@ def run_length(settings: TrainingSettings, progress: Progress) -> int:
 def learning_rate(settings: TrainingSettings, progress: Progress) -> float:
     """The learning rate of the next step: linear warm-up, then constant, then linear decay to zero.
 
-    Warm-up and decay are shortened as the run is, and to fit into it.
+    Warm-up and decay are shortened to fit into the run. A run of some minutes has `WARM_UP` and
+    `DECAY` instead, shares of its steps.
     """
     n_steps = run_length(settings, progress)
-    share = n_steps / max(settings.max_steps, settings.warmup_steps + settings.decay_steps)
-    up = (progress.step + 1) / max(1, int(share * settings.warmup_steps))
-    down = (n_steps - progress.step) / max(1, int(share * settings.decay_steps))
+    warm_up, decay = settings.warmup_steps, settings.decay_steps
+    if settings.minutes:
+        warm_up, decay = int(WARM_UP * n_steps), int(DECAY * n_steps)
+    share = min(1.0, n_steps / max(1, warm_up + decay))
+    up = (progress.step + 1) / max(1, int(share * warm_up))
+    down = (n_steps - progress.step) / max(1, int(share * decay))
     return settings.learning_rate * min(1.0, up, down)
 
 

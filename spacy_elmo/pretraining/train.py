@@ -192,7 +192,7 @@ def fit_to_minutes(run: Run, state: State, seconds: list[float]) -> None:
     settings, progress, group = run.config.training, state.progress, state.group
     mean = sum(seconds[N_FIRST:]) / len(seconds[N_FIRST:])
     progress.step_seconds = group.sum(mean) / group.world_size  # the same in all processes
-    n_steps = run_length(settings, progress)
+    n_steps = max(progress.step, run_length(settings, progress))
     progress.head_first = min(progress.head_first, n_steps // 2)
     run.notify(
         f"{n_steps:,} steps, since one takes {progress.step_seconds:.2f} s and the run has "

@@ -35,8 +35,10 @@ def train_step(
     rng = np.random.default_rng([settings.seed, progress.step])
     torch.manual_seed(int(rng.integers(2**31)) + state.group.rank)
     candidates = None if state.sampler is None else state.sampler.sample(rng)
+    # Steps that are timed train all, as most others will.
+    is_timed = settings.minutes > 0 and not progress.step_seconds
     for i, module in enumerate(state.modules):
-        module.model.requires_grad_(progress.step >= progress.head_first)
+        module.model.requires_grad_(is_timed or progress.step >= progress.head_first)
         module.zero_grad()
         if module.model.generator is not None:
             module.model.generator.manual_seed(torch.initial_seed() + i)

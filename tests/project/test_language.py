@@ -285,7 +285,7 @@ def test_an_hour_uses_what_there_is(
     bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=300, steps=40_000)
     assert "--training.max_steps 40000 " in " ".join(commands[-1])  # an hour has no limit
     bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=60)
-    assert commands[-1][-8:-4] == ["--minutes", "60", "--training.max_steps", "60000"]
+    assert "--minutes 60 " in " ".join(commands[-1])
     # A config of one's own has its own settings.
     bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=60, steps=9, config="my.cfg")
     assert "mixed_precision" not in " ".join(commands[-1])

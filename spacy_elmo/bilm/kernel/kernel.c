@@ -1,4 +1,4 @@
-/* Reading a biLM on a CPU: LSTM layers and the token encoder, without gradients.
+/* Reading a biLM on a CPU: LSTM layers and the token encoder; and the recurrence of a layer in training.
 
    Every instruction set computes the same numbers, bit for bit: body.h is compiled once for each, and
    its sums run over the inputs in one order, as chains of fused multiplications and additions. Compile
