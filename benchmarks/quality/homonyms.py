@@ -14,23 +14,13 @@ from pathlib import Path
 import numpy as np
 from spacy.language import Language
 
-from spacy_elmo.cli.demo import accuracy
+from spacy_elmo.cli.demo import accuracy, read_sentences
 from spacy_elmo.pipeline.similarity import unit
 from spacy_elmo.senses.clusters import center
 from spacy_elmo.senses.occurrences import make_context
 from spacy_elmo.text.segments import sentence_bounds
 
 KOREAN = Path(__file__).with_name("korean_senses.txt")
-
-
-def read(path: Path) -> list[tuple[str, str, str]]:
-    """Word, sense and text of each sentence of a file."""
-    rows = []
-    for block in path.read_text(encoding="utf-8").split("# ")[1:]:
-        heading, *sentences = filter(None, block.splitlines())
-        word, sense = heading.split(": ")
-        rows += [(word, sense, sentence) for sentence in sentences]
-    return rows
 
 
 def accuracies(nlp: Language, word: str, rows: list[tuple[str, str]]) -> dict[str, np.ndarray]:
@@ -58,7 +48,7 @@ def accuracies(nlp: Language, word: str, rows: list[tuple[str, str]]) -> dict[st
 def measure(nlp: Language, sentences: Path) -> dict[str, tuple[int, dict[str, float]]]:
     """Of each word and of all: the number of sentences, and the share in percent for which the
     answer is yes, by the vectors that are compared."""
-    rows = read(sentences)
+    rows = read_sentences(sentences)
     found = {
         word: accuracies(nlp, word, [(sense, text) for each, sense, text in rows if each == word])
         for word in dict.fromkeys(word for word, _, _ in rows)

@@ -61,10 +61,10 @@ def demo_cli(
         show(nlp, LanguageModel.load(chosen) if chosen.has_head() else None)
 
 
-def read_sentences() -> list[tuple[str, str, str]]:
-    """Read the demo's sentences as tuples ``(word, sense, sentence)``."""
+def read_sentences(path: Path = SENTENCES) -> list[tuple[str, str, str]]:
+    """Read a file of sentences, by default the demo's, as tuples ``(word, sense, sentence)``."""
     rows = []
-    for block in SENTENCES.read_text(encoding="utf-8").split("# ")[1:]:
+    for block in path.read_text(encoding="utf-8").split("# ")[1:]:
         heading, *sentences = filter(None, block.splitlines())
         word, sense = heading.split(": ")
         rows += [(word, sense, sentence) for sentence in sentences]

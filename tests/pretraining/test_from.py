@@ -117,6 +117,15 @@ def test_a_new_head_learns_first(trained, animals, tmp_path, monkeypatch, capsys
         assert not any(torch.equal(after[name], value) for name, value in numbers(start).items())
 
 
+def test_steps_that_are_timed_train_all(trained, animals, tmp_path, monkeypatch) -> None:
+    """Also with a new head: later steps take as long."""
+    start = without_head(trained, tmp_path / "start")
+    stop_after(monkeypatch, 3)
+    pretrain(going_on(animals, start, {"training.minutes": 1}), tmp_path / "out", quiet=True)
+    after = numbers(tmp_path / "out" / "model-last")
+    assert not any(torch.equal(after[name], value) for name, value in numbers(start).items())
+
+
 def test_another_vocabulary_makes_a_new_head(trained, animals, tmp_path, monkeypatch) -> None:
     words = ["<S>", "</S>", "<UNK>", "dogs", "bark", ".", "cows"]
     (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")

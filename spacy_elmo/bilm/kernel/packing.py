@@ -97,8 +97,8 @@ def layer_structs(weights: LSTMWeights, **products: Product | None) -> Any:
     """
     structs: Any = (LayerStruct * 2)()
     structs.products = products
-    clips = (math.inf if clip is None else clip for clip in (weights.cell_clip, weights.proj_clip))
-    cell_clip, proj_clip = clips
+    clips = weights.cell_clip, weights.proj_clip
+    cell_clip, proj_clip = (math.inf if clip is None else clip for clip in clips)
     for d, struct in enumerate(structs):
         struct.cells = weights.ih.shape[1] // 4
         struct.cell_clip, struct.proj_clip = cell_clip, proj_clip
