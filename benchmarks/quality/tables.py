@@ -68,7 +68,7 @@ SHARES = ("1%", "3%", "10%", "30%", "all")  # of the labels
 LANGS = {
     "de": "German", "pt": "Portuguese", "ro": "Romanian", "hu": "Hungarian", "uk": "Ukrainian",
     "sv": "Swedish", "ko": "Korean", "es": "Spanish", "fr": "French", "it": "Italian",
-    "pl": "Polish", "cs": "Czech", "sl": "Slovenian", "ja": "Japanese",
+    "pl": "Polish", "cs": "Czech", "sl": "Slovenian", "sr": "Serbian", "ja": "Japanese",
 }  # fmt: skip
 LANGUAGE_TASKS = {"tagger": "tagger", "parser": "parser", "ner": "NER"}
 LANGUAGE_ARMS = ("nothing", "static floret", "spacy pretrain", "ELMo")
