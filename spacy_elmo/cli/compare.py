@@ -25,8 +25,8 @@ VERBS = {"mended": ("mends", "without"), "broken": ("breaks", "with")}
 def compare_cli(
     ctx: typer.Context,
     config: Annotated[Path, typer.Argument(help="Config of spaCy without ELMo, or the directory of a trained pipeline", metavar="CONFIG")],
-    weights: Annotated[list[str] | None, typer.Option("--weights", "-w", help="Name or directory of a biLM; several, each after --weights, are compared (default: en_sm)")] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How often each is trained, with the seeds 0, 1, …")] = 3,
+    weights: Annotated[list[str] | None, typer.Option("--weights", "-w", help="Name or directory of a biLM; repeat the option to compare several (default: en_sm)")] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of trainings of each config, with the seeds 0, 1, …")] = 3,
     sizes: Annotated[str, typer.Option("--sizes", help="Numbers of training Docs, such as 100,500,all: a sample of the training set for each seed")] = "all",
     keep: Annotated[Path, typer.Option("--keep", help="Directory for the trained pipelines and what was measured; what it has already is not trained again", file_okay=False)] = Path("comparison"),
     output: options.Picture = None,
@@ -40,13 +40,13 @@ def compare_cli(
 
     Give the data as to `spacy train`: `--paths.train train.spacy --paths.dev dev.spacy`. Other
     settings of the config can be given as options too. ELMo is added as by `elmo add`; both sides
-    have the same seeds, steps and patience. All scores are on the dev set, which also chooses the
+    have the same seeds, steps, patience and optimizer, that of `elmo add`. All scores are on the dev set, which also chooses the
     best step of each training.
 
     The 95% interval is that of a paired bootstrap: up to 1,000 draws of dev Docs and seeds, with
     replacement. If it includes zero, the difference may be chance. `errors` is the change in the
     number of errors. The sentences are those that every seed of one side gets right and every seed
-    of the other side gets wrong. Times can be compared on an idle machine only.
+    of the other side gets wrong. Compare times only if nothing else ran on the machine.
 
     Ctrl-C stops; the same command goes on with the training that was stopped.
     """

@@ -21,21 +21,21 @@ FEW_WORDS = 2000  # statistics of fewer words are rough
 def convert_cli(
     sources: Annotated[list[str], typer.Argument(help="Directory or zip of a biLM in any format, name of one, or two files (options.json and HDF5)", metavar="IN...")],
     out: Annotated[Path, typer.Argument(help="Directory to write", metavar="OUT")],
-    to: Annotated[str, typer.Option("--to", "-t", help="Layout to write: native (our format) or published")] = "native",
+    to: Annotated[str, typer.Option("--to", "-t", help="Format to write: native (that of this package) or published (options.json and HDF5)")] = "native",
     warm_text: Annotated[Path | None, typer.Option("--warm-text", help="Text in the language of the biLM, 30 sentences or more, to compute its warm state from", exists=True, dir_okay=False)] = None,
     statistics: Annotated[Path | None, typer.Option("--statistics", "-s", help="Text in the language of the biLM, some ten thousand words or more, to compute from it the statistics that similarities need", exists=True, dir_okay=False)] = None,
     lang: Annotated[str | None, typer.Option("--lang", "-l", help="Language of the biLM for its card, as a spaCy code (nb)")] = None,
     vocab: Annotated[Path | None, typer.Option("--vocab", help="Vocabulary of a published head, one word per line (default: the vocab.txt in the directory or zip)", exists=True, dir_okay=False)] = None,
-    half: Annotated[bool, typer.Option("--half", help="Store the weights in half precision (native layout only)")] = False,
-    int8: Annotated[bool, typer.Option("--int8", help="Round the weights of the LSTMs' gates to int8, which a CPU reads faster; before a warm state or statistics are computed")] = False,
+    half: Annotated[bool, typer.Option("--half", help="Store the weights in half precision (native format only)")] = False,
+    int8: Annotated[bool, typer.Option("--int8", help="Round the weights of the LSTMs' gates to int8, for speed on a CPU, before a warm state or statistics are computed")] = False,
     no_head: Annotated[bool, typer.Option("--no-head", help="Leave out the language-model head and its vocabulary")] = False,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """
-    Convert a biLM to our format, or to the published one.
+    Convert a biLM to the format of this package, or to the published one.
 
-    Our format is a directory with config.json and weights.safetensors; the published format is an
+    The format of this package is a directory with config.json and weights.safetensors; the published format is an
     options.json with an HDF5 file, which the archived ELMo implementations can read. IN can also be
     a directory of ELMoForManyLangs. Published weights get a warm state, the state from which every
     sentence starts. It is computed from an English text; give --warm-text for another language.
@@ -49,7 +49,7 @@ def convert_cli(
     with options.report_errors("Cannot convert", as_json=as_json):
         check_choice("--to", to, ("native", "published"))
         if to == "published" and (half or warm_text is not None):
-            raise ValueError("The published layout has no --half and no --warm-text: drop them.")
+            raise ValueError("The published format has no --half and no --warm-text: drop them.")
         path = options.output_directory(out, force, _own_names(out))
         source = read_source(sources, vocab)
         if no_head:
@@ -70,7 +70,7 @@ def convert_cli(
             add_warm_state(source, warm_text)
         elif source.model.warm_h is not None:
             msg.warn(
-                "The stored warm state is left out, because the published layout has no place "
+                "The stored warm state is left out, because the published format has no place "
                 "for it. Readers of these weights compute their own, perhaps from another text."
             )
         if statistics is not None:
@@ -83,8 +83,8 @@ def convert_cli(
         with atomic_directory(path) as directory:
             source.save(directory, to, half)
     n_parameters = sum(p.numel() for p in source.model.parameters())
-    text = f"Wrote {n_parameters / 1e6:.1f} M parameters in the {to} layout"
-    data = {"output": str(out), "layout": to, "parameters": n_parameters}
+    text = f"Wrote {n_parameters / 1e6:.1f} M parameters in the {to} format"
+    data = {"output": str(out), "format": to, "parameters": n_parameters}
     options.print_result(text, data, as_json)
 
 

@@ -13,7 +13,7 @@ from . import options
 
 @options.app.command("download")
 def download_cli(
-    sources: Annotated[list[str] | None, typer.Argument(help="Name of the project's or other published weights; or an address, of a zip of weights, or two, of options.json and of the HDF5 file", metavar="NAME|URL...", show_default=False)] = None,
+    sources: Annotated[list[str] | None, typer.Argument(help="Name from the list; or the URL of a zip; or two URLs, of options.json and of the HDF5 file", metavar="NAME|URL...", show_default=False)] = None,
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name for the weights (default: the given one, or from the address)")] = None,
     checksums: Annotated[list[str] | None, typer.Option("--sha256", "-s", help="Checksum of the file, in hexadecimal; for two files give it twice, in their order", show_default=False)] = None,
     force: options.Force = False,
@@ -23,8 +23,8 @@ def download_cli(
     """
     Download published weights.
 
-    The command checks the files and stores them in your cache folder ($SPACY_ELMO_CACHE), where
-    weights = "NAME" finds them without a network. Nothing else in this package downloads anything.
+    The command converts the files and stores the weights in your cache folder ($SPACY_ELMO_CACHE),
+    where weights = "NAME" finds them without a network. Nothing else in this package downloads anything.
     Without an argument, the command lists the weights that it knows by name, with their addresses.
     --force downloads them again; they must be the same files, unless --sha256 gives other
     checksums.

@@ -25,7 +25,7 @@ def encode_cli(
     n_process: options.Processes = 1,
     resume: Annotated[bool, typer.Option("--resume", "-r", help="Continue an interrupted job. Without one, start from the beginning")] = False,
     force: options.Force = False,
-    ray: Annotated[str | None, typer.Option("--ray", help="Run --n-process calls at a time on the Ray cluster at this address; 'local' starts one on this machine. OUT is on storage that all machines share", metavar="ADDRESS")] = None,
+    ray: Annotated[str | None, typer.Option("--ray", help="Address of a Ray cluster, which runs --n-process tasks at a time; 'local' starts one on this machine. OUT is on storage that all machines share", metavar="ADDRESS")] = None,
     gpu_id: options.GpuId = -1,
     as_json: options.Json = False,
     quiet: options.Quiet = False,

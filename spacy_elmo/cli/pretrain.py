@@ -19,7 +19,7 @@ def pretrain_cli(
     gpu_id: GpuId = -1,
     start: Annotated[str | None, typer.Option("--from", help="Name or directory of a biLM to start from (default: random initialization)", metavar="NAME")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume from the checkpoint in OUT, or start from the beginning if there is none yet")] = False,
-    minutes: Annotated[float | None, typer.Option("--minutes", help="Train for about so many minutes, and for fewer if max_steps or max_epochs end the run sooner", metavar="N")] = None,
+    minutes: Annotated[float | None, typer.Option("--minutes", help="Train for about N minutes; max_steps or max_epochs may end the run sooner", metavar="N")] = None,
     code: Code = None,
     as_json: Json = False,
     quiet: Quiet = False,

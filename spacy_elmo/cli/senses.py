@@ -21,7 +21,7 @@ def senses_cli(
     lang: options.TokenizerLang = None,
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces")] = False,
     column: options.Column = None,
-    most_contexts: Annotated[int, typer.Option("--max-contexts", min=3, help="Number of contexts to group: of more, a sample")] = MOST_ITEMS,
+    most_contexts: Annotated[int, typer.Option("--max-contexts", min=3, help="Largest number of contexts to group; of more, a sample is taken")] = MOST_ITEMS,
     n_senses: Annotated[int | None, typer.Option("--senses", "-s", min=1, help="Number of groups (default: the one with the best silhouette, at most 8)")] = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -30,7 +30,7 @@ def senses_cli(
     Group the contexts of a word in a corpus by sense.
 
     Contexts are compared by what the biLM expects in the word's place, by the other words in the
-    sentence, and by its topic. Average linkage on cosine distances groups them. The number of
+    sentence, and by the topic of the sentence. Average linkage on cosine distances groups them. The number of
     groups is the one with the best silhouette (or --senses). Each group shows its keywords, and its most
     typical contexts first. Equal sentences count once. Similar contexts need not have the same
     sense in a dictionary. --json prints all contexts. The command needs the extra viz.

@@ -42,7 +42,8 @@ class Encoder(Settings):
         level: what has a vector: ``"tokens"``; ``"sentences"`` or ``"documents"``, the mean over
             their words.
         dtype: ``"float32"`` or ``"float16"``.
-        lang: the language of the text, if the card of the weights does not name it.
+        lang: the language of the text; None for that of the weights. Another language has spaCy's
+            default tokenizer.
 
     Raises:
         ValueError: a setting is unknown, or does not go with another.

@@ -64,7 +64,7 @@ def encode(
         out: ``….parquet``, a directory of Parquet files, or ``….npy``.
         tokenized: lines of plain text are words with spaces between them.
         column: the column of texts in JSONL, CSV, TSV or Parquet; None for ``"text"``.
-        n_process: the number of processes, or of calls at a time on Ray.
+        n_process: the number of processes, or of tasks at a time on Ray.
         ray: the address of a Ray cluster whose machines share the storage; ``"local"`` starts one.
         resume: continue an interrupted job, if there is one.
         force: encode again, and replace the output of an earlier job.

@@ -65,8 +65,9 @@ class Elmo(Tok2Vec):
         vocab: the pipeline's vocabulary.
         model: a `spacy-elmo.Elmo.v1` model.
         name: the component's name.
-        store: extensions to write to each Doc, which its bytes and a `DocBin` keep: ``"layers"``
-            for all layers, as ``doc._.elmo_layers``; ``"vectors"`` for ``._.elmo``.
+        store: extensions to write to each Doc, which ``doc.to_bytes()`` and
+            ``DocBin(store_user_data=True)`` keep: ``"layers"`` for all layers, as
+            ``doc._.elmo_layers``; ``"vectors"`` for ``._.elmo``.
         vectors: whether ELMo computes ``vector`` and ``similarity`` of Docs, Spans and Tokens:
             ``"elmo"`` (always), ``"vocab"`` (never), or ``"auto"``, if the vocab has no vectors.
 
@@ -132,7 +133,7 @@ class Elmo(Tok2Vec):
     def find_listeners(self, component: Any) -> None:
         """Link the listeners in another component's model that name this component.
 
-        spaCy calls this for each component behind this one, in order. Weights that cannot be found
+        spaCy calls this for each component after this one, in order. Weights that cannot be found
         or read, or do not fit a setting, are reported when they are needed: a saved pipeline brings
         its own. A conflict is a warning here, because an error would leave a pipeline that is half
         changed; it is an error when the pipeline is used.
@@ -221,7 +222,7 @@ class Elmo(Tok2Vec):
         are.
 
         Raises:
-            ValueError: the weights are missing or damaged, or a component behind this one would
+            ValueError: the weights are missing or damaged, or a component after this one would
                 read other vectors than it learned from, or has learned from another biLM.
         """
         docs, bilm, outputs = list(docs), self.bilm, list[DocOutput]()
@@ -303,8 +304,8 @@ class Elmo(Tok2Vec):
     ) -> dict[str, float]:
         """Run the biLM over a batch, from which the listeners then learn.
 
-        Their gradients are summed. `finish_update` backpropagates the sum; if gradients are
-        accumulated over several batches, the next `update` does.
+        The listeners' gradients are summed. `finish_update` backpropagates the sum; if gradients
+        are accumulated over several batches, the next `update` does.
 
         Args:
             examples: the batch.
@@ -347,12 +348,10 @@ class Elmo(Tok2Vec):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
     ) -> None:
-        """Load the weights and set up the mix. Both forget what they have learned, with two
-        exceptions:
+        """Load the weights and set up the mix. What both have learned is reset, except
 
-        - Both keep it if another component that listens is not initialized: it has learned from
-          them.
-        - A biLM that was loaded with a saved component keeps it.
+        - if a component that listens is not initialized too: it has learned from them;
+        - that of a biLM which came with a saved component.
 
         Args:
             get_examples: returns a sample of the training data.
@@ -361,8 +360,8 @@ class Elmo(Tok2Vec):
 
         Raises:
             ValueError: the weights are missing or damaged, or do not fit a setting; a component
-                behind this one would read other vectors than it learns from, or has learned from
-                another biLM; or see `check_linker`.
+                after this one would read other vectors than it learns from, or has learned from
+                another biLM; or an ``entity_linker`` lacks the width of its vectors.
         """
         validate_get_examples(get_examples, "Elmo.initialize")
         self.batch.close()

@@ -39,8 +39,9 @@ class BiLMSettings(Settings):
         cache_mb: megabytes of memory for the layers that a frozen biLM computes in a training, so
             that it reads each sentence once; 0 for no cache.
         threads: how many threads the biLM computes on; None for OMP_NUM_THREADS or
-            MKL_NUM_THREADS if one is set, else one for small products and PyTorch's number for
-            large ones; ``nlp.pipe`` divides texts among threads. A worker process uses one.
+            MKL_NUM_THREADS if one is set, else PyTorch's number, but at most 8, and at most one
+            for each processor. ``nlp.pipe`` divides texts among threads. A worker process uses
+            one.
 
     Raises:
         ValueError: a setting is out of range.

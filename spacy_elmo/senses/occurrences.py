@@ -134,7 +134,7 @@ def find_senses(
         word: a token of the corpus; upper and lower case are the same.
         corpus: a file, a directory or a pattern, see `encoding.row_files.RowFiles`.
         weights: the name or directory of a biLM.
-        lang: the language of the text, if it is not that of the weights.
+        lang: the language of the text; None for that of the weights.
         tokenized: text files have a sentence per line and spaces between words.
         column: the column of texts, see `encoding.row_files.RowFiles`.
         most_contexts: if there are more contexts, take a sample of this size, always the same.

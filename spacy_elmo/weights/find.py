@@ -29,9 +29,9 @@ def find_weights(weights: WeightsLike) -> Weights:
 
     Args:
         weights: the name of embedded or downloaded weights, or of an installed pipeline with a
-            component `elmo`; a directory in our format, of such a pipeline, or of an elmo component
-            with any name; or `Weights`, which are returned. A ``str`` is a name first, with a
-            warning if there is such a path, too. A ``Path`` is never a name.
+            component `elmo`; a directory of weights in our format, of such a pipeline, or of one
+            saved elmo component (any name); or `Weights`, which are returned. A ``str`` is a name
+            first, with a warning if there is such a path, too. A ``Path`` is never a name.
 
     Raises:
         WeightsNotFoundError: there are no such weights. For a path to another format, the message

@@ -80,10 +80,10 @@ def same_heads(one: Path, other: Path) -> bool:
 
 def test_there_and_back(own, tmp_path) -> None:
     there, back = tmp_path / "there", tmp_path / "back"
-    assert "in the published layout" in convert(own, there, "--to", "published")
+    assert "in the published format" in convert(own, there, "--to", "published")
     names = "LICENSE README.md meta.json model.hdf5 options.json vocab.txt"
     assert sorted(file.name for file in there.iterdir()) == names.split()
-    assert "in the native layout" in convert(there, back)
+    assert "in the native format" in convert(there, back)
     found = find_weights(back)
     assert same_weights(load_bilm(own), found.load()) and same_heads(own, back)
     assert (found.config(), found.card(), found.load().warm_h) == (CONFIG, CARD, None)

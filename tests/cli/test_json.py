@@ -34,7 +34,7 @@ COMMANDS = {
     "info": ("{weights}", "weights parameters vectors architecture language#model card"),
     "download": ("", "cache downloaded published"),
     "encode": ("{text} {out}.npy -w {weights}", "output rows vectors"),
-    "convert": ("{weights} {out} --to published", "output layout parameters"),
+    "convert": ("{weights} {out} --to published", "output format parameters"),
     "tokenize": ("{text} {out}", "output sentences words"),
     "pretrain": (
         "{config} {out} --paths.train {shards} --paths.dev {shards} --training.max_steps 11",
@@ -115,7 +115,7 @@ def test_one_document_and_nothing_else(command: str, run: Any) -> None:
 
 def test_warnings_are_on_the_error_stream(run: Any) -> None:
     result = run("convert", "{weights} {out} --to native --lang qq --statistics {text}")
-    assert json.loads(result.stdout)["layout"] == "native"
+    assert json.loads(result.stdout)["format"] == "native"
     assert "does not support the language 'qq'" in " ".join(result.stderr.split())
 
 

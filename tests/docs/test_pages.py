@@ -42,6 +42,7 @@ RUN_BY = {
     "docs/settings.md": "tests/docs/test_snippets.py",
     "docs/similarity.md": __name__,
     "docs/training.md": "tests/docs/test_snippets.py",
+    "docs/weights.md": __name__,
 }
 
 
@@ -149,6 +150,12 @@ def test_similarity(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = run_page("similarity.md", monkeypatch)
     assert names["search"]("Interest rates of the bank went up.")[0] == names["sentences"][0]
     assert Path("my_weights", "statistics.safetensors").exists()
+
+
+def test_weights(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_page("weights.md", monkeypatch)
+    meta = json.loads(Path("en_bilm-0.0.0", "meta.json").read_text(encoding="utf-8"))
+    assert meta["license"] == "CC BY-SA 4.0" and meta["sources"]
 
 
 @pytest.fixture

@@ -25,12 +25,13 @@ def add_elmo(
     config: Block, *, weights: Weights = None, frozen: bool | None = None, light: bool = False,
     note: Note = lambda line: None,
 ) -> Config:  # fmt: skip
-    """Add ELMo to a config: every component that can learn from it does.
+    """Add ELMo to a config, for every component that can learn from it.
 
     A component can if its model has token vectors: a block ``tok2vec``, or one of spaCy's
     architectures for them. Frozen and sourced components stay as they are, and so do components
     that learn from ELMo already. A `tok2vec` component to which others listen reads ELMo for all of
-    them, and each of them gets a mix too, unless it alone learns from it and finds names.
+    them. Each listener also gets a mix of its own, except an `ner` or `spancat` that is the only
+    one.
 
     Args:
         config: a config of spaCy, complete or not. It is not changed.

@@ -59,7 +59,7 @@ class Source:
         Args:
             path: the directory.
             layout: ``"native"`` or ``"published"``.
-            half: store the weights in half precision (native layout only).
+            half: store the weights in half precision (native format only).
         """
         self.card.save(path)
         if self.statistics is not None:
