@@ -21,7 +21,7 @@ def senses_cli(
     lang: options.TokenizerLang = None,
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces")] = False,
     column: options.Column = None,
-    most_contexts: Annotated[int, typer.Option("--max-contexts", min=3, help="Largest number of contexts to group; of more, a sample is taken")] = MOST_ITEMS,
+    max_contexts: Annotated[int, typer.Option("--max-contexts", min=3, help="Largest number of contexts to group; of more, a sample is taken")] = MOST_ITEMS,
     n_senses: Annotated[int | None, typer.Option("--senses", "-s", min=1, help="Number of groups (default: the one with the best silhouette, at most 8)")] = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -47,7 +47,7 @@ def senses_cli(
         check_output(output)
         senses = find_senses(
             word, corpus, weights=weights, lang=lang, tokenized=tokenized, column=column,
-            most_contexts=most_contexts, n_senses=n_senses, quiet=quiet,
+            max_contexts=max_contexts, n_senses=n_senses, quiet=quiet,
         )  # fmt: skip
         if output is not None:
             draw_senses(senses, output=output)
@@ -63,6 +63,6 @@ def senses_cli(
     if len(senses.groups) == 1 and n_senses is None:
         msg.info(f"One group, because {senses.why_one}. --senses 2 divides these contexts anyway.")
     if not senses.complete:
-        msg.info(f"These are a sample of {most_contexts} contexts; --max-contexts groups more.")
+        msg.info(f"These are a sample of {max_contexts} contexts; --max-contexts groups more.")
     if output is not None and not quiet:
         msg.good("Drew the contexts", str(output))

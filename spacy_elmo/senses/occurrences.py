@@ -124,7 +124,7 @@ def find_senses(
     lang: str | None = None,
     tokenized: bool = False,
     column: str | None = None,
-    most_contexts: int = MOST_ITEMS,
+    max_contexts: int = MOST_ITEMS,
     n_senses: int | None = None,
     quiet: bool = False,
 ) -> Senses:
@@ -137,7 +137,7 @@ def find_senses(
         lang: the language of the text; None for that of the weights.
         tokenized: text files have a sentence per line and spaces between words.
         column: the column of texts, see `encoding.row_files.RowFiles`.
-        most_contexts: if there are more contexts, take a sample of this size, always the same.
+        max_contexts: if there are more contexts, take a sample of this size, always the same.
         n_senses: the number of groups; None to let the silhouette decide, see `clusters.cluster`.
         quiet: show no progress.
 
@@ -152,7 +152,7 @@ def find_senses(
     nlp, encoder.elmo.store = encoder.nlp, ["layers"]
     with ProgressBar("sentences", quiet=quiet) as bar:
         occurrences = find_occurrences(nlp, rows, word.lower(), bar)
-        chosen, complete = take_sample(occurrences, most_contexts)
+        chosen, complete = take_sample(occurrences, max_contexts)
     if len(chosen) < (needed := max(MIN_CONTEXTS, n_senses or 0)):
         raise ValueError(
             f"'{word}' has {len(chosen)} different contexts in '{corpus}'; {needed} are needed. "

@@ -131,7 +131,7 @@ def test_a_sample_of_all_contexts(weights: Path, tmp_path: Path) -> None:
     settings: dict[str, Any] = {"weights": str(weights), "quiet": True, "n_senses": 1}
 
     def rows(name: str, most: int) -> list[int]:
-        found = find_senses("bank", str(tmp_path / f"{name}.txt"), most_contexts=most, **settings)
+        found = find_senses("bank", str(tmp_path / f"{name}.txt"), max_contexts=most, **settings)
         assert found.complete == (most >= len(lines))
         return sorted(context.row for context in found.groups[0].contexts)
 
