@@ -116,6 +116,20 @@ def step(nlp: Language, examples: list[Example], optimizer, batches: int = 1) ->
     return losses
 
 
+def gradients_of(
+    nlp: Language, examples: list[Example], batches: int = 1
+) -> dict[tuple[int, str], np.ndarray]:
+    """What one step would change, by the id of the layer and the parameter's name."""
+    noted: dict[tuple[int, str], np.ndarray] = {}
+
+    def note(key: tuple[int, str], value: Any, gradient: Any) -> tuple[Any, Any]:
+        noted[key] = np.array(gradient, copy=True)
+        return value, gradient
+
+    step(nlp, examples, note, batches)
+    return noted
+
+
 def numbers(model) -> dict[str, np.ndarray]:
     return {name: p.detach().numpy().copy() for name, p in bilm_of(model).named_parameters()}
 

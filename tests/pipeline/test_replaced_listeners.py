@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import spacy
+from spacy.language import Language
 from thinc.api import Adam
 
 from .helpers import TOLERANCE, add_elmo, make_nlp, max_difference
@@ -36,10 +38,25 @@ def two(elmo: dict[str, Any], output_elmo: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def scores(nlp: Language) -> list[np.ndarray]:
+    return nlp.get_pipe("tagger").model.predict([nlp(TEXT)])
+
+
+def stays_the_same(nlp: Language, replaced: list[tuple[str, list[str]]], path: Path) -> None:
+    """The tagger, with its listeners to these components replaced; saved, too."""
+    expected = scores(nlp)
+    for upstream, paths in replaced:
+        nlp.replace_listeners(upstream, "tagger", paths)
+    nlp.to_disk(path / "saved")
+    for each in (nlp, spacy.load(path / "saved")):
+        assert max_difference(scores(each), expected) <= TOLERANCE
+
+
 @pytest.mark.parametrize(
     "listeners",
     [
         (listening(layer_norm=True, gamma=3.0), listening()),
+        (listening(layers=1, gamma=0.5), listening(layers="top")),
         (LISTENER, listening(layer_norm=True, gamma=3.0)),
         (listening(layer_norm=True, gamma=3.0), LISTENER),
     ],
@@ -47,15 +64,9 @@ def two(elmo: dict[str, Any], output_elmo: dict[str, Any]) -> dict[str, Any]:
 def test_each_is_saved_with_the_settings_of_its_mix(
     weights: Path, tmp_path: Path, listeners: tuple[dict, dict]
 ) -> None:
-    """Those of layer_norm change what is computed."""
+    """Those of layer_norm and layers change what is computed."""
     nlp, *_ = started(weights, two(*listeners), steps=1)
-    expected = nlp.get_pipe("tagger").model.predict([nlp(TEXT)])
-    nlp.replace_listeners("elmo", "tagger", PATHS)
-    assert max_difference(nlp.get_pipe("tagger").model.predict([nlp(TEXT)]), expected) <= TOLERANCE
-    nlp.to_disk(tmp_path / "saved")
-    loaded = spacy.load(tmp_path / "saved")
-    found = loaded.get_pipe("tagger").model.predict([loaded(TEXT)])
-    assert max_difference(found, expected) <= TOLERANCE
+    stays_the_same(nlp, [("elmo", PATHS)], tmp_path)
 
 
 def test_paths_in_another_order(weights: Path) -> None:
@@ -72,15 +83,8 @@ def test_listeners_of_two_components(
     add_elmo(nlp, own_weights, "b")
     tok2vec = two(listening(upstream="a", layer_norm=True), listening(upstream="b", gamma=2.0))
     nlp.add_pipe("tagger", config=tagger_config(tok2vec))
-    examples, optimizer = start(nlp)
-    step(nlp, examples, optimizer)
-    expected = nlp.get_pipe("tagger").model.predict([nlp(TEXT)])
-    for name in order:
-        nlp.replace_listeners(name, "tagger", [PATHS["ab".index(name)]])
-    nlp.to_disk(tmp_path / "saved")
-    loaded = spacy.load(tmp_path / "saved")
-    found = loaded.get_pipe("tagger").model.predict([loaded(TEXT)])
-    assert max_difference(found, expected) <= TOLERANCE
+    step(nlp, *start(nlp))
+    stays_the_same(nlp, [(name, [PATHS["ab".index(name)]]) for name in order], tmp_path)
 
 
 @pytest.mark.parametrize("sourced", [True, False])
@@ -94,22 +98,16 @@ def test_after_another_name(weights: Path, tmp_path: Path, sourced: bool) -> Non
     listener = listening(upstream="other", layer_norm=True, gamma=3.0)
     nlp.add_pipe("tagger", config=tagger_config(listener))
     start(nlp)
-    expected = nlp.get_pipe("tagger").model.predict([nlp(TEXT)])
-    nlp.replace_listeners("other", "tagger", ["model.tok2vec"])
-    nlp.to_disk(tmp_path / "saved")
-    loaded = spacy.load(tmp_path / "saved")
-    found = loaded.get_pipe("tagger").model.predict([loaded(TEXT)])
-    assert max_difference(found, expected) <= TOLERANCE
+    stays_the_same(nlp, [("other", ["model.tok2vec"])], tmp_path)
 
 
 def test_in_a_config_of_a_training(weights: Path, tmp_path: Path) -> None:
     """``replace_listeners`` beside ``source``, as `spacy train` reads it."""
     nlp, *_ = started(weights, two(listening(layer_norm=True), listening(gamma=2.0)))
     nlp.to_disk(tmp_path / "saved")
-    expected = nlp.get_pipe("tagger").model.predict([nlp(TEXT)])
     source = {"source": str(tmp_path / "saved"), "replace_listeners": PATHS}
     config = {"nlp": {"lang": "en", "pipeline": ["tagger"]}, "components": {"tagger": source}}
     sourced = spacy.blank("en").from_config(config)
     found = sourced.get_pipe("tagger").model.predict([sourced.make_doc(TEXT)])
-    assert max_difference(found, expected) <= TOLERANCE
+    assert max_difference(found, scores(nlp)) <= TOLERANCE
     step(sourced, make_examples(sourced), Adam(0.01))

@@ -70,9 +70,12 @@ def test_one_layer(layers, index):
         ({"layers": -1}, "layers is -1; it must be 'all' or 'top' or"),
         ({"layers": True}, "layers is True; it must be 'all' or 'top' or"),
         ({"layers": 3}, r"layers is 3; this biLM has layers from 0 \(tokens\) to 2"),
+        ({"dropout": 1.0}, "dropout is 1.0"),
+        ({"l2": -0.1}, "l2 is -0.1"),
+        ({"initial_weights": [0.0]}, r"initial_weights has 1 .* 3 layers"),
     ],
 )
-def test_wrong_layers(settings, said):
+def test_settings(settings, said):
     with pytest.raises(ValueError, match=said):
         ScalarMix(**settings).predict(LAYERS)
 
