@@ -73,6 +73,7 @@ def test_damaged_weights(own_weights: Path, name: str, change: Change, parts: li
         ("max_words", 7, "max_words is 7; .*greater than or equal to 8"),
         ("max_word", 3, "max_word"),
         ("threads", 0, "setting threads is 0"),
+        ("learn_rate_factor", 0, "learn_rate_factor is 0; it must be greater than 0"),
         ("cache_mb", -1, "cache_mb is -1; .*greater than or equal to 0"),
         ("segments", "sent", "setting segments is 'sent'; .*'auto', 'sents' or 'doc'"),
         ("initial_state", "zeros", "setting initial_state is 'zeros'; .*'auto', 'zero' or 'warm'"),
@@ -94,17 +95,14 @@ def test_width(weights):
         spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
 
 
+MIX = {"@architectures": "spacy-elmo.ScalarMix.v1"}
+
+
 @pytest.mark.parametrize(
     "block",
     [
         {"learn_rate_factor": 0.1},
-        {
-            "mix": {
-                "@architectures": "spacy-elmo.ScalarMix.v1",
-                "initial_weights": [0, 1, 0],
-                "layers": "top",
-            }
-        },
+        {"mix": {**MIX, "initial_weights": [0, 1, 0], "layers": "top"}},
     ],
 )
 def test_settings_without_effect_are_refused(block: dict[str, object]) -> None:

@@ -32,17 +32,13 @@ def check(nlp: Language, expected: list[Any]) -> None:
     assert annotations(doc) == expected
     vectors = np.stack([token._.elmo for token in doc])
     assert vectors.shape == (len(doc), WIDTH)
-    assert doc[1].similarity(doc[13]) == pytest.approx(
-        float(vectors[1] @ vectors[13] / np.linalg.norm(vectors[1]) / np.linalg.norm(vectors[13])),
-        abs=1e-5,
-    )
 
 
 @pytest.mark.parametrize("before", PLACES)
 def test_each_place(nlp: Language, weights: Path, before: str | None) -> None:
     expected = annotations(nlp(TEXT))
     where = {} if before is None else {"before": before}
-    if before not in ("tagger", "parser"):  # both listen to the tok2vec
+    if before != "parser":  # which listens to the tok2vec, as the tagger does
         add_elmo(nlp, weights, **where)
         check(nlp, expected)
         return

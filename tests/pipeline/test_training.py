@@ -21,6 +21,7 @@ from .learning import (
     TEXT,
     WORDS,
     bilm_of,
+    gradients_of,
     listening,
     make_examples,
     make_pipeline,
@@ -100,20 +101,15 @@ def test_accumulated_gradients(weights, frozen):
     found = []
     for batches in (1, 2):
         nlp, examples, _ = started(weights, frozen=frozen)
-        gradients = {}
-
-        def note(key, value, gradient, gradients=gradients):
-            gradients[key[1]] = gradients.get(key[1], 0) + np.abs(gradient).sum()
-            return value, gradient
-
         # The tagger averages its loss over a batch's words, so both batches must be alike.
-        step(nlp, examples[:4] * 2, note, batches)
-        found.append(gradients)
-    assert found[0].keys() == found[1].keys()
-    assert {"w", "gamma"} <= found[0].keys()
+        gradients = gradients_of(nlp, examples[:4] * 2, batches)
+        found.append({name: gradient for (_, name), gradient in gradients.items()})
+    assert found[0].keys() == found[1].keys() >= {"w", "gamma"}
     assert ("_model.lstm.0.bias" in found[0]) == (not frozen)
-    for name, value in found[0].items():
-        np.testing.assert_allclose(found[1][name], value * found[1]["b"] / found[0]["b"], rtol=1e-3)
+    ratio = np.abs(found[1]["b"]).sum() / np.abs(found[0]["b"]).sum()
+    for name, gradient in found[0].items():
+        scale = np.abs(gradient).max()
+        np.testing.assert_allclose(found[1][name], ratio * gradient, atol=1e-3 * scale)
 
 
 def test_empty_docs_in_a_batch(weights):
@@ -191,11 +187,6 @@ def test_the_factor_acts_on_what_is_changed(weights: Path) -> None:
     assert set(full) == set(slow)
     for name, size in full.items():
         assert slow[name] == pytest.approx(0.01 * size, rel=0.1, abs=2e-7)
-
-
-def test_a_factor_out_of_range(weights: Path) -> None:
-    with pytest.raises(ValueError, match="learn_rate_factor is 0; it must be greater than 0"):
-        make_nlp(weights, frozen=False, learn_rate_factor=0)
 
 
 def test_twice_initialized_without_those_that_listen(weights: Path) -> None:
