@@ -187,14 +187,21 @@ def test_split(nlp: Language, doc: Doc, is_replaced: bool) -> None:
     assert rows(nlp(doc)).shape == (len(doc), WIDTH)
 
 
-def test_joined_docs_and_parts(nlp: Language, doc: Doc) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+@pytest.mark.parametrize("store", [[], ["layers"]])
+def test_joined_docs_and_parts(weights: Path, store: list[str]) -> None:
+    nlp = make_nlp(weights, store=store)
+    doc = nlp(TEXT)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         joined = Doc.from_docs([nlp(text) for text in ("", "The bank.", " Größe 🎉", "")])
+    said = {"W101" in str(each.message) and "elmo_layers" in str(each.message) for each in caught}
+    assert said == ({True} if store else set())  # spaCy says what it drops
     for new in (joined, doc[2:6].as_doc(), doc[2:6].as_doc(copy_user_data=True)):
         assert len(new.tensor) == len(new)
         with MISSING:
             new[0]._.elmo  # noqa: B018
+        with pytest.raises(ValueError, match=r'store = \["layers"\].* cut or joined from others'):
+            new._.elmo_layers  # noqa: B018
         with pytest.raises(ValueError, match="no ELMo vectors"):
             doc[2:6].as_doc()[0].vector  # noqa: B018
         assert rows(nlp(new)).shape == (len(new), WIDTH)

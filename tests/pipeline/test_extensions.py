@@ -3,7 +3,6 @@ import sys
 
 import numpy as np
 import pytest
-import spacy
 from spacy.tokens import Doc
 
 from .helpers import N_LAYERS, TOLERANCE, WIDTH, make_nlp
@@ -25,16 +24,9 @@ def test_means_leave_whitespace_out(nlp):
     assert np.abs(doc._.elmo - doc.tensor.mean(axis=0)).max() > 1e-3
     span = doc[1:5]
     assert np.abs(span._.elmo - doc.tensor[[1, 3, 4]].mean(axis=0)).max() <= 1e-6
-    np.testing.assert_array_equal(doc[spaces[0] : spaces[0] + 1]._.elmo, np.zeros(WIDTH))
-
-
-@pytest.mark.parametrize("text", ["", "  ", "\n"])
-def test_nothing_but_whitespace(nlp, text):
-    doc = nlp(text)
-    np.testing.assert_array_equal(doc._.elmo, np.zeros(WIDTH))
-    np.testing.assert_array_equal(doc[0:0]._.elmo, np.zeros(WIDTH))
-    assert not doc.has_vector and doc.vector_norm == 0
-    assert doc.similarity(nlp("word")) == 0
+    for obj in (doc[spaces[0] : spaces[0] + 1], doc[0:0], nlp(""), nlp(" \n")):
+        np.testing.assert_array_equal(obj._.elmo, np.zeros(WIDTH))
+        assert not obj.has_vector and obj.vector_norm == 0
 
 
 def test_setting_is_refused(nlp):
@@ -59,11 +51,6 @@ def test_layers(nlp_with_layers):
     assert np.abs(layers[0, first] - layers[0, second]).max() <= TOLERANCE
     assert np.abs(layers[1:, first] - layers[1:, second]).max() > 1e-3
     assert nlp_with_layers("")._.elmo_layers.shape == (N_LAYERS, 0, WIDTH)
-
-
-def test_layers_of_tokens_and_spans(nlp_with_layers):
-    doc = nlp_with_layers(TEXT)
-    layers = doc._.elmo_layers
     np.testing.assert_array_equal(doc[3]._.elmo_layers, layers[:, 3])
     np.testing.assert_array_equal(doc[3:6]._.elmo_layers, layers[:, 3:6])
     assert doc[0:0]._.elmo_layers.shape == (N_LAYERS, 0, WIDTH)
@@ -74,13 +61,6 @@ def test_layers_not_stored(nlp):
     for obj in (doc, doc[0:2], doc[0]):
         with pytest.raises(ValueError, match=r'store = \["layers"\]'):
             _ = obj._.elmo_layers
-
-
-def test_similarity_of_other_vectors(nlp):
-    other = spacy.blank("en")
-    other.vocab.set_vector("word", np.ones(3, dtype="float32"))
-    with pytest.raises(ValueError, match=f"vector of {WIDTH} dimensions with one of 3"):
-        nlp("word").similarity(other("word"))
 
 
 @pytest.mark.parametrize("vectors", ["auto", "elmo", "vocab"])
@@ -100,15 +80,6 @@ def test_whose_vectors(weights, vectors, has_vocab_vectors):
         if has_vocab_vectors:
             np.testing.assert_array_equal(doc[1].vector, np.ones(5))
             assert not doc[0].has_vector
-
-
-def test_layers_of_joined_docs_and_parts(nlp_with_layers):
-    docs = [nlp_with_layers("The bank."), nlp_with_layers("It raised rates.")]
-    with pytest.warns(UserWarning, match="W101.*elmo_layers"):  # spaCy says what it drops
-        joined = Doc.from_docs(docs)
-    for doc in (joined, docs[1][0:2].as_doc()):
-        with pytest.raises(ValueError, match=r'store = \["layers"\].* cut or joined from others'):
-            _ = doc._.elmo_layers
 
 
 def test_an_empty_doc_behind_a_tok2vec(weights):

@@ -150,15 +150,6 @@ def test_parts_of_a_doc_have_the_same_vectors(compared_weights, segments, store)
             assert output.layers is None
 
 
-def test_trained_vectors_stay_raw(nlp, compared_weights, tmp_path):
-    raw = make_nlp(write_weights(tmp_path / "raw"))
-    doc, other = nlp(TEXT), raw(TEXT)
-    assert max_difference([doc.tensor], [other.tensor]) <= TOLERANCE
-    assert other.vector.shape == (WIDTH,) and doc.vector.shape == (3 * P,)
-    words = [token.i for token in other if not token.is_space]
-    np.testing.assert_allclose(other.vector, other.tensor[words].mean(axis=0), atol=1e-6)
-
-
 def test_docs_that_have_travelled(nlp):
     """Hooks carry what they compare; where they are lost spaCy warns, and of a part they raise."""
     doc = nlp(TEXT)
@@ -225,13 +216,6 @@ def compared_cosine(a, b):
     if not (a[n_words:].any() and b[n_words:].any()):
         a, b = a[:n_words], b[:n_words]
     return cosine(a, b)
-
-
-def test_a_doc_and_a_token_are_compared_by_their_words(nlp):
-    """A word of a sentence is as similar to a Doc of that word alone as one can be."""
-    bank = nlp("The bank raised its rates.")[1]
-    assert nlp("bank").similarity(bank) == pytest.approx(1, abs=1e-3)
-    assert bank.similarity(nlp("bank")[:]) == pytest.approx(1, abs=1e-3)
 
 
 @pytest.mark.parametrize("has_statistics", [False, True])
