@@ -1,14 +1,12 @@
-"""Threads that share a pipeline, from the first load on; a fork meanwhile; long use."""
+"""Threads that share a pipeline, from the first load on."""
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
 
 import pytest
 
@@ -61,32 +59,3 @@ def test_the_first_texts_of_several_threads(
             for found in pool.map(read, range(N_THREADS)):
                 assert max_difference(found, expected) <= TOLERANCE
         assert done == ["loaded", "computed"] * number
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks a process that has threads")
-@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-def test_a_fork_does_not_wait_while_another_thread_loads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    nlp, inside, leave = make_nlp(write_weights(tmp_path / "weights")), Event(), Event()
-
-    def wait(weights: Weights) -> None:
-        inside.set()
-        assert leave.wait(60)
-        raise TimeoutError
-
-    monkeypatch.setattr(Weights, "load", wait)
-    with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(nlp, TEXTS[0])
-        assert inside.wait(60)
-        timer = threading.Timer(30, leave.set)
-        timer.start()
-        child = os.fork()
-        if child == 0:
-            os._exit(0)
-        assert not leave.is_set()
-        timer.cancel()
-        leave.set()
-        _, status = os.waitpid(child, 0)
-        assert os.waitstatus_to_exitcode(status) == 0
-        assert isinstance(reading.exception(60), TimeoutError)
