@@ -13,8 +13,6 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Adam
 
-from spacy_elmo.pipeline.listener import ElmoListener
-
 from .helpers import WIDTH, make_nlp
 
 WORDS = {"the": "D", "a": "D", "bank": "N", "river": "N", "plays": "V", "sat": "V", ".": "P"}
@@ -49,22 +47,6 @@ def tagger_config(tok2vec) -> dict:
 def listening(**settings: Any) -> dict[str, Any]:
     defaults = {"@architectures": "spacy-elmo.ElmoListener.v1", "dropout": 0.0, "mix_l2": 0.0}
     return {**defaults, **settings}
-
-
-def listeners_of(nlp: Language, name: str) -> list[ElmoListener]:
-    return [n for n in nlp.get_pipe(name).model.walk() if isinstance(n, ElmoListener)]
-
-
-def start_two(nlp: Language, tok2vec: dict[str, Any]) -> list[Example]:
-    """A tagger and a morphologizer, initialized, each with a ``tok2vec`` of this config."""
-    for name in ("tagger", "morphologizer"):
-        nlp.add_pipe(name, config=tagger_config(tok2vec))
-    examples = make_examples(nlp)
-    for example in examples:
-        for token in example.reference:
-            token.set_morph("Number=Sing")
-    nlp.initialize(lambda: examples)
-    return examples
 
 
 def make_pipeline(weights, tok2vec: dict[str, Any] = LISTENER, **settings) -> Language:
@@ -132,6 +114,11 @@ def gradients_of(
 
 def numbers(model) -> dict[str, np.ndarray]:
     return {name: p.detach().numpy().copy() for name, p in bilm_of(model).named_parameters()}
+
+
+def changed(model, before: dict[str, np.ndarray]) -> set[str]:
+    """Names of the biLM's parameters that have other `numbers` than before."""
+    return {name for name, value in numbers(model).items() if (value != before[name]).any()}
 
 
 def bilm_of(model) -> torch.nn.Module:

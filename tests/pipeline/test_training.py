@@ -1,5 +1,4 @@
 import shutil
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -9,18 +8,17 @@ import pytest
 import spacy
 import torch
 from spacy.cli.train import train
-from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
-from thinc.api import SGD, Adam
+from thinc.api import Adam
 
 from .helpers import CONFIG as BILM
-from .helpers import N_LAYERS, TOLERANCE, WIDTH, make_nlp, max_difference, write_weights
+from .helpers import N_LAYERS, WIDTH, make_nlp, write_weights
 from .learning import (
     LISTENER,
     TEXT,
     WORDS,
-    bilm_of,
+    changed,
     gradients_of,
     listening,
     make_examples,
@@ -43,11 +41,10 @@ def test_learns_whatever_pytorch_is_set_to(weights):
     with torch.inference_mode():
         elmo(nlp.make_doc(TEXT))
     examples, optimizer = start(nlp)
-    bilm = bilm_of(elmo.model)
-    start_values = {name: p.detach().clone() for name, p in bilm.named_parameters()}
+    start_values = numbers(elmo.model)
     with torch.set_grad_enabled(False):
         step(nlp, examples, optimizer)
-    assert not any(torch.equal(p, start_values[name]) for name, p in bilm.named_parameters())
+    assert changed(elmo.model, start_values) == {*start_values}
     torch.set_default_dtype(torch.float64)
     try:
         assert elmo(nlp.make_doc("The bank  was")).tensor.dtype == "float32"
@@ -146,47 +143,25 @@ def test_spacy_train(own_weights, tmp_path, frozen):
     loaded = spacy.load(tmp_path / "out" / "model-last")
     model = loaded.get_pipe("elmo").model
     assert len(set(mix_of(model).get_param("w").tolist())) == N_LAYERS
-    changed = [(value != before[name]).any() for name, value in numbers(model).items()]
-    assert not any(changed) if frozen else all(changed)
+    assert changed(model, before) == (set() if frozen else {*before})
     assert {token.tag_ for token in loaded("the bank sat.")} <= set(WORDS.values())
     assert (tmp_path / "out" / "model-best" / "elmo" / "LICENSE").is_file()
 
 
-def test_gradients_of_the_biLM_are_clipped(weights: Path) -> None:
-    nlp, examples, _ = started(weights, frozen=False)
-    step(nlp, examples, Adam(0.01))  # the second step has gradients of all parts
-    moved = {}
-    for clip in (0.0, 1e-4):
-        before = numbers(nlp.get_pipe("elmo").model)
-        step(nlp, examples, SGD(1.0, grad_clip=clip))
-        after = numbers(nlp.get_pipe("elmo").model)
-        moved[clip] = [float(np.linalg.norm(after[name] - before[name])) for name in before]
-    assert max(moved[0.0]) > 1e-3
-    assert 0.5e-4 < max(moved[1e-4]) < 1.5e-4
-
-
 def test_the_factor_acts_on_what_is_changed(weights: Path) -> None:
     """Adam's steps are as large whatever the gradients are scaled by."""
-    changes = []
+    moved = []
     for factor in (1.0, 0.01):
         nlp, examples, _ = started(weights, listening(), frozen=False, learn_rate_factor=factor)
-        optimizer = Adam(0.01, grad_clip=0.0)
-        before, tagger = (
-            numbers(nlp.get_pipe("elmo").model),
-            nlp.get_pipe("tagger").model.get_ref("softmax"),
-        )
-        W = tagger.get_param("W").copy()
+        elmo, optimizer = nlp.get_pipe("elmo").model, Adam(0.01, grad_clip=0.0)
+        before = numbers(elmo)
         step(nlp, examples, optimizer)
-        assert optimizer.learn_rate == pytest.approx(0.01)
-        after = numbers(nlp.get_pipe("elmo").model)
-        sizes = {name: float(np.abs(after[name] - before[name]).max()) for name in before}
-        moved = {name: size for name, size in sizes.items() if size > 0}
-        changes.append((moved, tagger.get_param("W") - W))
-    (full, task), (slow, task_too) = changes
-    assert np.allclose(task, task_too)
-    assert set(full) == set(slow)
-    for name, size in full.items():
-        assert slow[name] == pytest.approx(0.01 * size, rel=0.1, abs=2e-7)
+        assert optimizer.learn_rate == pytest.approx(0.01)  # that of the tagger
+        after = numbers(elmo)
+        moved.append({name: float(np.abs(after[name] - before[name]).max()) for name in before})
+    assert max(moved[0].values()) > 5e-3
+    for name, size in moved[0].items():
+        assert moved[1][name] == pytest.approx(0.01 * size, rel=0.1, abs=2e-7)
 
 
 def test_twice_initialized_without_those_that_listen(weights: Path) -> None:
@@ -202,38 +177,4 @@ def test_twice_initialized_without_those_that_listen(weights: Path) -> None:
     other.add_pipe("elmo", source=nlp)
     with nlp.select_pipes(enable=["elmo"]):
         nlp.initialize()
-    found = numbers(nlp.get_pipe("elmo").model)
-    assert all(np.array_equal(found[name], value) for name, value in expected.items())
-
-
-def in_place(nlp: Language) -> None:
-    with torch.no_grad():
-        bilm_of(nlp.get_pipe("elmo").model).lstm[0].bias.add_(0.5)
-
-
-def of_the_mix(nlp: Language) -> None:
-    mix_of(nlp.get_pipe("elmo").model).set_param("w", np.array([3, 0, 0], dtype="float32"))
-
-
-def others(nlp: Language) -> None:
-    other, *_ = started(nlp.get_pipe("elmo").bilm.settings.weights, steps=1, frozen=False)
-    nlp.get_pipe("elmo").from_bytes(other.get_pipe("elmo").to_bytes())
-
-
-@pytest.mark.parametrize("change", [in_place, of_the_mix, others])
-def test_weights_that_change_while_a_stream_is_read(
-    weights: Path, change: Callable[[Language], None]
-) -> None:
-    """What comes in later batches has the new ones."""
-    nlp, *_ = started(weights, frozen=False, threads=2)
-    nlp.remove_pipe("tagger") if change is others else None
-    texts = [f"The bank of river {number} sat." for number in range(12)]
-    old = [nlp(text).tensor for text in texts]
-    found = []
-    for doc in nlp.pipe(texts, batch_size=2):
-        found.append(doc.tensor)
-        if len(found) == 3:
-            change(nlp)
-    new = [nlp(text).tensor for text in texts]
-    assert all(max_difference([a], [b]) > 1e-3 for a, b in zip(old, new, strict=True))
-    assert max_difference(found, [*old[:4], *new[4:]]) <= TOLERANCE
+    assert not changed(nlp.get_pipe("elmo").model, expected)
