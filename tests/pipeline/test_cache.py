@@ -17,20 +17,10 @@ from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_elmo.bilm.kernel.library import load_kernel
-from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pipeline.layer_cache import BYTES_PER_ENTRY, LayerCache
 
 from .helpers import TOLERANCE, make_nlp, max_difference
-from .learning import (
-    LISTENER,
-    bilm_of,
-    make_examples,
-    make_pipeline,
-    start,
-    started,
-    step,
-)
+from .learning import LISTENER, bilm_of, make_examples, make_pipeline, start, started, step
 
 OWN_MIX = {"@architectures": "spacy-elmo.ElmoListener.v1", "dropout": 0.0}
 words = st.lists(st.text(max_size=5), min_size=1, max_size=6)
@@ -48,22 +38,11 @@ def cache_of(nlp: Language) -> LayerCache:
     return nlp.get_pipe("elmo").bilm.cache
 
 
-@pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+def sentences_read(nlp: Language) -> list[Any]:
     """Every sentence that the biLM reads from now on."""
-    sentences: list[tuple[str, ...]] = []
-    original, inside = BiLM.read, []
-
-    def note(self: BiLM, given: Any, *arguments: Any, **settings: Any) -> Any:
-        if not inside:  # it reads the distinct ones by itself
-            sentences.extend(tuple(sentence) for sentence in given)
-        inside.append(self)
-        try:
-            return original(self, given, *arguments, **settings)
-        finally:
-            inside.pop()
-
-    monkeypatch.setattr(BiLM, "read", note)
+    model, sentences = nlp.get_pipe("elmo").bilm.model, list[Any]()
+    read = model.read
+    model.read = lambda given, *settings: sentences.extend(given) or read(given, *settings)
     return sentences
 
 
@@ -127,9 +106,9 @@ def test_an_evaluation_larger_than_it_leaves_it_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("listener", [LISTENER, OWN_MIX], ids=["shared", "own"])
-def test_each_sentence_is_read_once(weights: Path, listener: dict, read: list) -> None:
+def test_each_sentence_is_read_once(weights: Path, listener: dict) -> None:
     nlp, examples, optimizer = started(weights, listener)
-    read.clear()
+    read = sentences_read(nlp)
     step(nlp, examples, optimizer)
     first = len(read)
     assert first > 0
@@ -141,30 +120,25 @@ def test_each_sentence_is_read_once(weights: Path, listener: dict, read: list) -
     assert cache_of(nlp).hits > 0
 
 
-@pytest.mark.parametrize("settings", [{"cache_mb": 0}, {"frozen": False}])
-def test_not_without_the_setting_nor_for_a_biLM_that_learns(
-    weights: Path, read: list, settings: dict
+@pytest.mark.parametrize(
+    ("settings", "steps"), [({"cache_mb": 0}, 2), ({"frozen": False}, 2), ({}, 0)]
+)
+def test_not_without_the_setting_nor_for_a_biLM_that_learns_nor_in_prediction_alone(
+    weights: Path, settings: dict, steps: int
 ) -> None:
-    nlp, examples, optimizer = started(weights, OWN_MIX, **settings, steps=1)
-    first = len(read)
-    step(nlp, examples, optimizer)
-    assert len(read) > first
-    assert not cache_of(nlp).is_on
-
-
-def test_prediction_alone_holds_nothing(weights: Path, read: list) -> None:
-    nlp, *_ = started(weights, OWN_MIX)
-    nlp("the bank sat.")
-    read.clear()
-    nlp("the bank sat.")
-    assert len(read) == 1
+    nlp, *_ = started(weights, OWN_MIX, **settings, steps=steps)
+    read = sentences_read(nlp)
+    for n in (1, 2):
+        nlp("the bank sat.")
+        assert len(read) == n
     assert not cache_of(nlp).is_on
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_frozen_and_annotating(weights: Path, read: list, frozen: bool) -> None:
+def test_frozen_and_annotating(weights: Path, frozen: bool) -> None:
     """Among the frozen components, a biLM that has learned does not learn either."""
     nlp, examples, optimizer = started(weights, OWN_MIX, frozen=frozen)
+    read = sentences_read(nlp)
     for _ in range(3):  # the first time the listener turns the cache on
         read.clear()
         nlp.update(examples, sgd=optimizer, exclude=["elmo"], annotates=["elmo"])
@@ -183,24 +157,14 @@ def test_the_same_training_as_without(weights: Path) -> None:
         for _ in range(5):
             step(nlp, distinct, optimizer)
     assert cache_of(with_cache).hits > 0
-    for one, other in zip(
-        with_cache.get_pipe("tagger").model.walk(),
-        without.get_pipe("tagger").model.walk(),
-        strict=True,
-    ):
-        for name in one.param_names:
-            assert np.array_equal(one.get_param(name), other.get_param(name))
+    taggers = [nlp.get_pipe("tagger").model.to_bytes() for nlp in (with_cache, without)]
+    assert taggers[0] == taggers[1]
 
 
-@pytest.mark.parametrize("by", ["kernel", "operators"])
-def test_under_autocast_and_outside(
-    weights: Path, by: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In turn, while the layers of both are held: each as by a biLM that has read nothing yet."""
-    if by == "operators":
-        monkeypatch.setattr("spacy_elmo.bilm.model.load_kernel", lambda: None)
-    elif load_kernel() is None:
-        pytest.skip("there is no kernel")
+def test_under_autocast_and_outside(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In turn, while the layers of both are held: each as by a biLM that has read nothing yet. Only
+    PyTorch's operators round."""
+    monkeypatch.setattr("spacy_elmo.bilm.model.load_kernel", lambda: None)
     text, autocast = "the bank sat.", torch.autocast("cpu", torch.bfloat16)
     nlp = make_pipeline(weights, OWN_MIX)
     with autocast:
@@ -209,26 +173,13 @@ def test_under_autocast_and_outside(
         rounded = make_nlp(weights)(text).tensor
     step(nlp, examples, optimizer)
     exact = make_nlp(weights)(text).tensor
-    assert np.array_equal(rounded, exact) == (by == "kernel")
+    assert not np.array_equal(rounded, exact)
     for _ in range(2):
         with autocast:
             step(nlp, examples, optimizer)
             assert max_difference(nlp(text).tensor, rounded) <= TOLERANCE
         assert max_difference(nlp(text).tensor, exact) <= TOLERANCE
     assert cache_of(nlp).is_on and cache_of(nlp).hits > 0
-
-
-def test_a_biLM_learns_under_autocast(weights: Path) -> None:
-    nlp, examples, optimizer = started(weights, OWN_MIX, frozen=False)
-    before = nlp("the bank sat.").tensor
-    with torch.autocast("cpu", torch.bfloat16):
-        losses = [step(nlp, examples, optimizer)["tagger"] for _ in range(5)]
-        nlp("the bank sat.")
-    assert losses[-1] < losses[0]
-    after = nlp("the bank sat.").tensor
-    assert max_difference(after, before) > 1e-3
-    bilm_of(nlp.get_pipe("elmo").model).clear_caches()
-    assert np.array_equal(nlp("the bank sat.").tensor, after)
 
 
 def test_what_the_layer_returns_is_not_the_caches_own(weights: Path) -> None:
