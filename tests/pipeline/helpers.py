@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import spacy
 import torch
-from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -92,24 +91,15 @@ def make_nlp(
 
 def add_elmo(nlp: Language, weights: Path | str, name: str = "elmo", **settings: Any) -> Any:
     """Add the component, perhaps before others; settings go to the block that knows them."""
-    where: dict[str, Any] = {}
-    blocks: dict[str, dict[str, Any]] = {
-        "component": {},
-        "model": {"weights": str(weights)},
-        "mix": {},
-    }
-    for key, value in settings.items():
-        if key in ("first", "last", "before", "after"):
-            where[key] = value
-        elif key in ("store", "vectors"):
-            blocks["component"][key] = value
-        elif key in ("initial_weights", "gamma", "layer_norm", "dropout", "l2", "trainable"):
-            blocks["mix"][key] = value
-        else:
-            blocks["model"][key] = value
-    if blocks["mix"]:
-        blocks["model"]["mix"] = {"@architectures": "spacy-elmo.ScalarMix.v1", **blocks["mix"]}
-    config = {**blocks["component"], "model": blocks["model"]}
+
+    def take(*names: str) -> dict[str, Any]:
+        return {name: settings.pop(name) for name in names if name in settings}
+
+    where, config = take("first", "last", "before", "after"), take("store", "vectors")
+    mix = take("initial_weights", "gamma", "layer_norm")
+    if mix:
+        settings["mix"] = {"@architectures": "spacy-elmo.ScalarMix.v1", **mix}
+    config["model"] = {"weights": str(weights), **settings}
     return nlp.add_pipe("elmo", name=name, config=config, **where)
 
 
@@ -140,12 +130,3 @@ def finite_difference(
         values.append(function())
     array[place] = before
     return (values[0] - values[1]) / (2 * step)
-
-
-# Texts of any characters that UTF-8 can hold, among them whitespace of all kinds.
-texts = st.text(
-    st.one_of(
-        st.characters(exclude_categories=["Cs"]), st.sampled_from(" \n\t\u00a0\u2003.!?。…\"')aB1")
-    ),
-    max_size=60,
-)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -45,15 +44,10 @@ def test_names_of_all_kinds_of_components(weights: Path, name: str) -> None:
     parts = (OWN_MIX, {"@architectures": "spacy-elmo.Tok2Vec.v1", "elmo": OWN_MIX, "embed": EMBED})
     for tok2vec, expected in zip(parts, ("tok2vec", "elmo"), strict=True):
         nlp = make_nlp(weights)
-        config = nlp.get_factory_meta(name).default_config["model"]
-        config = json.loads(json.dumps(config))
-        config["tok2vec"] = tok2vec
-        nlp.add_pipe(name, config={"model": config})
-        if name not in ("tagger", "spancat"):
-            nlp.get_pipe(name).add_label("A")
-            nlp.get_pipe(name).add_label("B")
-        elif name == "spancat":
-            nlp.get_pipe(name).add_label("A")
+        config = nlp.get_factory_meta(name).default_config["model"] | {"tok2vec": tok2vec}
+        component = nlp.add_pipe(name, config={"model": config})
+        component.add_label("A")
+        component.add_label("B")
         nlp.initialize(lambda nlp=nlp: make_examples(nlp))
         found = [mix.listener for mix in spacy_elmo.mixes(nlp) if mix.component == name]
         assert found == [expected]

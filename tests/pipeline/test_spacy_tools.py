@@ -5,7 +5,6 @@ import json
 import shutil
 import sys
 
-import pytest
 import spacy
 from spacy.cli.init_config import fill_config
 from spacy.cli.package import package
@@ -14,14 +13,9 @@ from thinc.api import Config
 from .helpers import CARD, TEXTS, TOLERANCE, make_nlp, max_difference, vectors_of
 
 
-@pytest.fixture
-def no_weights(monkeypatch, tmp_path):
-    """Whatever looks for weights finds none, the embedded ones neither."""
+def test_fill_config(monkeypatch, tmp_path):
+    """Without any weights, the embedded ones neither."""
     monkeypatch.setattr("spacy_elmo.weights.find.EMBEDDED", tmp_path / "nothing")
-
-
-@pytest.fixture
-def filled(no_weights, tmp_path):
     model = {
         "@architectures": "spacy.Tagger.v2",
         "tok2vec": {"@architectures": "spacy-elmo.Elmo.v1"},
@@ -30,11 +24,7 @@ def filled(no_weights, tmp_path):
     nlp = {"lang": "en", "pipeline": ["elmo", "tagger"]}
     Config({"nlp": nlp, "components": components}).to_disk(tmp_path / "base.cfg")
     fill_config(tmp_path / "config.cfg", tmp_path / "base.cfg")
-    return tmp_path / "config.cfg"
-
-
-def test_fill_config(filled):
-    config = spacy.util.load_config(filled)
+    config = spacy.util.load_config(tmp_path / "config.cfg")
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     expected = nlp.config["components"]["elmo"]  # the page on settings has them

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -13,13 +14,14 @@ import pytest
 import spacy
 import srsly
 from hypothesis import given
+from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.api import use_ops
 
 from spacy_elmo.lm.language_model import LanguageModel
 
-from .helpers import TEXTS, texts, write_language_model, write_weights
+from .helpers import TEXTS, write_language_model, write_weights
 
 WORDS = ["The", "the", "bank", ".", "!", "They", "river", "word", "text"]
 
@@ -77,11 +79,9 @@ def test_batches_and_processes_change_nothing(nlp: Language) -> None:
     for settings in ({"batch_size": 1}, {"batch_size": 3}, {"n_process": 2, "batch_size": 2}):
         for doc, expected in zip(nlp.pipe(TEXTS, **settings), alone, strict=True):
             same(bits(doc), expected)
-    for doc, expected in zip(nlp.pipe(TEXTS[::-1]), alone[::-1], strict=True):
-        same(bits(doc), expected)
 
 
-@given(texts)
+@given(st.lists(st.sampled_from(WORDS) | st.text(max_size=9)).map(" ".join))
 def test_any_text(nlp: Language, text: str) -> None:
     for token in nlp(text):
         assert (token._.surprisal is not None) == (token.text in WORDS)
@@ -95,9 +95,7 @@ def test_a_saved_pipeline_contains_the_language_model(tmp_path: Path) -> None:
     data = nlp.to_bytes()
     pickled = pickle.dumps(nlp)
     expected = bits(nlp(TEXTS[0]))
-    for file in weights.iterdir():
-        file.unlink()
-    weights.rmdir()
+    shutil.rmtree(weights)
     copies = [
         spacy.load(tmp_path / "saved"),
         make_nlp("nowhere", direction="backward").from_bytes(data),
@@ -145,20 +143,11 @@ def test_damaged_bytes(nlp: Language, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", ["config.json", "head.safetensors"])
-@pytest.mark.parametrize("damage", ["missing", "directory", "short"])
-def test_damaged_files(weights: Path, tmp_path: Path, name: str, damage: str) -> None:
-    nlp = make_nlp(weights)
-    nlp.to_disk(tmp_path / "saved")
-    file = tmp_path / "saved" / "elmo_surprisal" / name
-    data = file.read_bytes()
-    file.unlink()
-    if damage == "directory":
-        file.mkdir()
-    elif damage != "missing":
-        file.write_bytes(data[: len(data) // 2])
-    with pytest.raises(
-        ValueError, match=r"Cannot read the component 'elmo_surprisal' from .*saved"
-    ):
+def test_damaged_files(weights: Path, tmp_path: Path, name: str) -> None:
+    make_nlp(weights).to_disk(tmp_path / "saved")
+    (tmp_path / "saved" / "elmo_surprisal" / name).write_bytes(b"damaged")
+    said = r"Cannot read the component 'elmo_surprisal' from .*saved"
+    with pytest.raises(ValueError, match=said):
         spacy.load(tmp_path / "saved")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.training import Example
-from spacy.util import load_model_from_config
 from thinc.api import use_ops
 
 from spacy_elmo.weights.find import find_weights
 
+from . import helpers
 from .helpers import TEXTS, finite_difference, write_statistics, write_weights
+from .learning import EMBED
 
 LABELS = {"The bank raised its rates": "money", "They sat on the river bank": "river"}
 MONEY = ["A bank raised rates", "Rates of the bank", "They raised their rates again"]
 RIVER = ["A river bank", "They sat there, on the bank of a river", "We sat by the river"]
-EMBEDDING = {
-    "@architectures": "spacy.HashEmbedCNN.v2", "pretrained_vectors": None, "width": 8, "depth": 1,
-    "embed_size": 50, "window_size": 1, "maxout_pieces": 2, "subword_features": True
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +44,9 @@ def make_nlp(weights: Path, factory: str = "textcat", tok2vec: Any = None) -> La
         "tok2vec": tok2vec or {"@architectures": "spacy-elmo.ElmoListener.v1"},
         "length": 64,
     }
-    elmo = {"@architectures": "spacy-elmo.Elmo.v1", "weights": str(weights)}
-    config: dict[str, Any] = {
-        "nlp": {"lang": "en", "pipeline": ["elmo", factory]},
-        "components": {
-            "elmo": {"factory": "elmo", "model": elmo, "vectors": "elmo"},
-            factory: {"factory": factory, "model": model},
-        },
-    }
-    return load_model_from_config(config, auto_fill=True)
+    nlp = helpers.make_nlp(weights)
+    nlp.add_pipe(factory, config={"model": model})
+    return nlp
 
 
 def examples(nlp: Language) -> list[Example]:
@@ -78,8 +70,8 @@ def train(nlp: Language, steps: int = 30) -> Language:
     return nlp
 
 
-def scores(nlp: Language) -> np.ndarray:
-    return np.array([list(doc.cats.values()) for doc in nlp.pipe([*LABELS, *TEXTS])])
+def scores(nlp: Language, texts: Sequence[str] = (*LABELS, *TEXTS)) -> np.ndarray:
+    return np.array([list(doc.cats.values()) for doc in nlp.pipe(texts)])
 
 
 def expected_logits(nlp: Language, text: str) -> np.ndarray:
@@ -165,17 +157,12 @@ def test_gradients_are_those_of_the_cross_entropy(weights: Path) -> None:
     assert np.abs(mix.get_grad("gamma")).max() < 1e-4  # only the direction of the mean counts
 
 
-def scores_of(nlp: Language, text: str) -> np.ndarray:
-    return np.array(list(nlp(text).cats.values()))
-
-
 @given(text=st.text(max_size=60))
 def test_any_text_has_scores(trained: Language, text: str) -> None:
-    values = scores_of(trained, text)
+    [values] = scores(trained, [text])
     assert np.isfinite(values).all()
     assert abs(values.sum() - bool(text)) < 1e-5  # of no tokens, spaCy's component has zeros
-    again = next(iter(trained.pipe([text, text])))
-    np.testing.assert_allclose(list(again.cats.values()), values, atol=1e-6)
+    np.testing.assert_allclose(scores(trained, [text, "", text])[::2], [values] * 2, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +174,7 @@ def test_what_is_missing(weights: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"needs the frequencies .*--statistics"):
         train(make_nlp(write_weights(tmp_path / "bare")))
     with pytest.raises(ValueError, match=r"needs the frequencies .*ElmoListener"):
-        train(make_nlp(weights, tok2vec=EMBEDDING))
+        train(make_nlp(weights, tok2vec=EMBED))
 
 
 def test_statistics_without_words(weights: Path, tmp_path: Path) -> None:
@@ -196,7 +183,7 @@ def test_statistics_without_words(weights: Path, tmp_path: Path) -> None:
     write_statistics(path, [["A", "b"]])
     statistics = find_weights(path).statistics()
     assert statistics is not None and not statistics.frequencies
-    assert scores_of(train(make_nlp(path)), "A bank").sum() > 0.9
+    assert scores(train(make_nlp(path)), ["A bank"]).sum() > 0.9
 
 
 @pytest.mark.gpu
