@@ -14,31 +14,12 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import registry
 
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.pipeline.component import Elmo
 from spacy_elmo.text.readers import BY_RULES
 from spacy_elmo.weights.layout import Card
 
-from .helpers import (
-    TEXTS,
-    TOLERANCE,
-    WIDTH,
-    add_elmo,
-    make_nlp,
-    max_difference,
-    vectors_of,
-    write_weights,
-)
-
-
-@pytest.mark.parametrize(("batch_words", "batch_size"), [(1, 100), (16, 3)])
-def test_batch_sizes(nlp, weights, batch_words, batch_size):
-    many = [*TEXTS, *TEXTS[::-1], "Some words more."]
-    expected = vectors_of([nlp(text) for text in many])
-    other = make_nlp(weights, batch_words=batch_words)
-    docs = list(other.pipe(many, batch_size=batch_size))
-    assert [doc.text for doc in docs] == many
-    assert max_difference(vectors_of(docs), expected) <= TOLERANCE
+from .helpers import TOLERANCE, WIDTH, add_elmo, make_nlp, max_difference, vectors_of, write_weights
+from .learning import LISTENER, tagger_config
 
 
 def test_segments(weights):
@@ -64,14 +45,9 @@ def test_constructing_opens_no_file(monkeypatch):
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"model": {"weights": "nowhere/at-all"}})
     add_elmo(nlp, "elsewhere", "second")
-    nlp.add_pipe("tagger", config=listening_tagger("second"))
+    nlp.add_pipe("tagger", config=tagger_config({**LISTENER, "upstream": "second"}))
     assert not any(nlp.get_pipe(name).bilm.is_loaded for name in ("elmo", "second"))
     assert nlp.config["components"]["elmo"]["model"]["weights"] == "nowhere/at-all"
-
-
-def listening_tagger(upstream="elmo", width=WIDTH):
-    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": width, "upstream": upstream}
-    return {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}}
 
 
 @pytest.mark.parametrize(
@@ -135,12 +111,10 @@ def test_weights_of_other_texts_warn_once(
 def test_two_components(weights, tmp_path):
     other = write_weights(tmp_path / "other", seed=1)
     nlp = make_nlp(weights, store=["layers"])
-    add_elmo(nlp, other, "second", gamma=2.0, initial_weights=[0.0, 1.0, 2.0], segments="doc")
+    settings = {"gamma": 2.0, "initial_weights": [0.0, 1.0, 2.0], "segments": "doc"}
+    add_elmo(nlp, other, "second", **settings)
     nlp.to_disk(tmp_path / "saved")
-    one, two = (
-        make_nlp(weights),
-        make_nlp(other, gamma=2.0, initial_weights=[0.0, 1.0, 2.0], segments="doc"),
-    )
+    one, two = make_nlp(weights), make_nlp(other, **settings)
     text = "One sentence. And another."
     for pipeline in (nlp, spacy.load(tmp_path / "saved")):
         doc = pipeline(text)
@@ -148,19 +122,6 @@ def test_two_components(weights, tmp_path):
         np.testing.assert_array_equal(doc[0]._.elmo, doc.tensor[0])
         with pipeline.select_pipes(disable=["second"]):
             assert max_difference([pipeline(text).tensor], [one(text).tensor]) <= TOLERANCE
-        with pipeline.select_pipes(disable=["elmo"]):
-            assert max_difference([pipeline(text).tensor], [two(text).tensor]) <= TOLERANCE
-        with pipeline.select_pipes(disable=["elmo", "second"]):
-            assert pipeline(text).tensor.size == 0
-
-
-@pytest.mark.parametrize("n_layers", [1, 3])
-def test_other_depths(tmp_path, n_layers):
-    config = BiLMConfig(((1, 4), (2, 4)), projection_dim=8, dim=8, n_layers=n_layers)
-    nlp = make_nlp(write_weights(tmp_path / "w", config=config), store=["layers"])
-    doc = nlp("Some words.")
-    assert doc._.elmo_layers.shape == (n_layers + 1, 3, WIDTH)
-    assert np.abs(doc.tensor - doc._.elmo_layers.mean(axis=0)).max() <= TOLERANCE
 
 
 def test_stored_layers_are_the_docs_own(weights):
