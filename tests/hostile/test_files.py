@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from safetensors.torch import load_file
 
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.word_cache import WordCache
-from spacy_elmo.pretraining.checkpoint import State, read_checkpoint
+from spacy_elmo.pretraining.checkpoint import Progress, State, read_checkpoint
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.text.files import texts_in
 from spacy_elmo.text.shards import Shards
@@ -37,18 +38,13 @@ def weights(tmp_path: Path) -> Path:
     return write_weights(tmp_path / "weights")
 
 
-def change_card(pipeline: Path, **changes: Any) -> None:
-    """Change the card in a saved elmo component."""
-    change_state(pipeline, lambda state: state | {"card": state["card"] | changes})
-
-
-def change_state(pipeline: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def change_state(pipeline: Path, **changes: Any) -> None:
     """Change what a saved elmo component says of its biLM."""
     path = pipeline / "elmo" / "model"
     model = srsly.msgpack_loads(path.read_bytes())
     [number] = [i for i, shim in enumerate(model["shims"]) if shim and shim[0]]
     shim = srsly.msgpack_loads(model["shims"][number][0])
-    shim["state"] = srsly.msgpack_dumps(change(srsly.msgpack_loads(shim["state"])))
+    shim["state"] = srsly.msgpack_dumps(srsly.msgpack_loads(shim["state"]) | changes)
     model["shims"][number][0] = srsly.msgpack_dumps(shim)
     path.write_bytes(srsly.msgpack_dumps(model))
 
@@ -57,7 +53,7 @@ def change_state(pipeline: Path, change: Callable[[dict[str, Any]], dict[str, An
 def test_documents_cannot_name_other_files(weights: Path, tmp_path: Path, name: str) -> None:
     name = name.format(root=tmp_path)
     make_nlp(weights).to_disk(tmp_path / "nlp")
-    change_card(tmp_path / "nlp", documents={name: "overwritten"})
+    change_state(tmp_path / "nlp", card={"documents": {name: "overwritten"}})
     with pytest.raises(ValueError, match="has a document"):
         spacy.load(tmp_path / "nlp")
     with pytest.raises(ValueError, match="has a document"):
@@ -66,14 +62,10 @@ def test_documents_cannot_name_other_files(weights: Path, tmp_path: Path, name: 
 
 
 @pytest.mark.parametrize("meta", [{"sources": ["a"]}, {"license": ["CC"]}])
-def test_wrong_types_in_a_card(weights: Path, tmp_path: Path, meta: dict[str, Any]) -> None:
-    make_nlp(weights).to_disk(tmp_path / "nlp")
+def test_wrong_types_in_a_card(weights: Path, meta: dict[str, Any]) -> None:
     (weights / "meta.json").write_text(json.dumps(meta))
     with pytest.raises(ValueError, match=rf"meta.json.*card's '{next(iter(meta))}'"):
         find_weights(weights).card()
-    change_card(tmp_path / "nlp", meta=meta)
-    with pytest.raises(ValueError, match="serialized elmo component: The card's"):
-        spacy.load(tmp_path / "nlp")
 
 
 NODE = {"index": 0, "name": "x", "dims": {}, "refs": {}}
@@ -97,15 +89,12 @@ def test_a_saved_component_that_is_none(weights: Path, tmp_path: Path, data: Any
 
 
 @pytest.mark.parametrize("name", ["config", "card", "weights", "statistics"])
-@pytest.mark.parametrize("value", [5, {"a": 5}])
+@pytest.mark.parametrize("value", [5, {"a": 5, "meta": {"sources": ["a"]}}])
 def test_a_saved_bilm_with_parts_of_other_types(
     weights: Path, tmp_path: Path, name: str, value: Any
 ) -> None:
     make_nlp(weights).to_disk(tmp_path / "nlp")
-    change_state(tmp_path / "nlp", lambda state: state | {name: value})
-    if (name, value) == ("card", {"a": 5}):
-        assert find_weights(tmp_path / "nlp").card() == Card()
-        return
+    change_state(tmp_path / "nlp", **{name: value})
     with pytest.raises(ValueError, match=rf"component.*: .*({name}|settings)"):
         spacy.load(tmp_path / "nlp")
     weights_ = find_weights(tmp_path / "nlp")
@@ -169,13 +158,6 @@ def test_a_mix_that_is_not_finite(weights: Path, name: str, value: float) -> Non
         nlp("Another text.")
 
 
-PROGRESS = {
-    "step": 3, "position": [0, 0, 0, 0], "words": 10,
-    "seconds": 1.0, "best": None, "fingerprints": [],
-    "head_first": 0, "card": {},
-}  # fmt: skip
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -185,7 +167,7 @@ PROGRESS = {
 )  # fmt: skip
 def test_a_checkpoint_with_wrong_metadata(tmp_path: Path, changes: dict[str, Any]) -> None:
     path = tmp_path / "checkpoint.safetensors"
-    write_tensors({}, path, {"progress": json.dumps(PROGRESS | changes), "config": "{}"})
+    write_tensors({}, path, {"progress": json.dumps(asdict(Progress()) | changes), "config": "{}"})
     with pytest.raises(ValueError, match=r"Cannot read the checkpoint .*checkpoint\.safetensors"):
         read_checkpoint(path)
 
@@ -200,17 +182,6 @@ def test_a_checkpoint_without_some_of_the_optimizer(tmp_path: Path) -> None:
         state.load(path)
 
 
-def test_long_words_do_not_stay_in_memory() -> None:
-    cache = WordCache()
-    words = [f"{i}" + "x" * 100 for i in range(50)]
-    assert cache.lookup([*words, "short"], encode_to_zeros).shape == (51, 4)
-    assert len(cache) == 1
-
-
-def encode_to_zeros(words: Sequence[str]) -> torch.Tensor:
-    return torch.zeros(len(words), 4)
-
-
 @pytest.mark.parametrize(
     "word",
     ["{}", "word{}", "{}" + "말" * 20, "{}" + "\U0001f600" * 90],
@@ -221,7 +192,8 @@ def test_the_word_cache_counts_its_words(word: str) -> None:
     tracemalloc.start()
     try:
         for start in range(0, 20_000, 100):
-            cache.lookup([word.format(i) for i in range(start, start + 100)], encode_to_zeros)
+            words = [word.format(i) for i in range(start, start + 100)]
+            cache.lookup(words, lambda words: torch.zeros(len(words), 4))
             size = max(size, tracemalloc.get_traced_memory()[0] + cache._table.nbytes)
             n_words = max(n_words, len(cache))
     finally:
