@@ -5,7 +5,7 @@ import lzma
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.text.files import read_lines
@@ -13,33 +13,25 @@ from spacy_elmo.text.shards import Shards, write_meta, write_shards
 
 from ..pretraining.helpers import prose
 
-
-def read_all(directory: Path) -> list[list[str]]:
-    return list(Shards(directory).sentences())
-
-
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    """Each shard ends with the sentence that fills it."""
-    sentences = [*prose(), ["안녕하세요", "\ufeffx", "naïve", "👩‍👩‍👧", "#", "\u0301"]]
-    sizes = len(sentences), sum(map(len, sentences))
-    assert write_shards(sentences, tmp_path, words_per_shard=20) == sizes
-    assert read_all(tmp_path) == sentences
-    *full, _ = [list(Shards(file).sentences()) for file in Shards(tmp_path).files()]
-    assert len(full) > 2
-    assert all(sum(map(len, shard[:-1])) < 20 <= sum(map(len, shard)) for shard in full)
+WORDS = ["안녕하세요", "\ufeffx", "naïve", "👩‍👩‍👧", "#", "\u0301"]
 
 
 @settings(max_examples=60)
 @given(st.lists(st.lists(st.text(), max_size=4), max_size=6), st.integers(1, 9))
-def test_any_text_survives(
+@example([*prose(), WORDS], 20)
+def test_what_is_written_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, sentences: list[list[str]], words_per_shard: int
 ) -> None:
+    """Each shard ends with the sentence that fills it."""
     out = tmp_path_factory.mktemp("shards")
     # White space is what separates words, so none can be inside one.
     words = [[piece for word in sentence for piece in word.split()] for sentence in sentences]
     expected = [sentence for sentence in words if sentence]
     assert write_shards(sentences, out, words_per_shard) == (len(expected), sum(map(len, expected)))
-    assert (read_all(out) if expected else list(out.iterdir())) == expected
+    shards = [list(Shards(file).sentences()) for file in sorted(out.iterdir())]
+    assert [sentence for shard in shards for sentence in shard] == expected
+    for shard in shards[:-1]:
+        assert sum(map(len, shard[:-1])) < words_per_shard <= sum(map(len, shard))
 
 
 TEXT = "\n".join(f"{n} bottles of beer on wall {n * n}" for n in range(500)).encode()

@@ -82,12 +82,10 @@ def write_dialogue(room: Path) -> list[Path]:
     (room / "a.txt").write_text(lines, encoding="utf-8")
     (room / "b.txt.gz").write_bytes(gzip.compress(lines.encode()))
     (room / "c.jsonl").write_text(objects)
-    (room / "d.jsonl.gz").write_bytes(gzip.compress(objects.encode()))
     DocBin(docs=nlp.pipe(DIALOGUE)).to_disk(room / "e.spacy")
     rows = [("n", "text"), *((n, line) for n, line in enumerate(DIALOGUE))]
-    for name, delimiter in [("f.csv", ","), ("g.tsv", "\t")]:
-        with open(room / name, "w", encoding="utf-8", newline="") as file:
-            csv.writer(file, delimiter=delimiter).writerows(rows)
+    with open(room / "f.csv", "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
     (room / "h.csv.xz").write_bytes(lzma.compress((room / "f.csv").read_bytes()))
     pyarrow.parquet.write_table(pyarrow.table({"text": DIALOGUE}), room / "i.parquet")
     succeed("tokenize", room / "a.txt", room / "shards")
