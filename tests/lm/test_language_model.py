@@ -27,13 +27,8 @@ SENTENCE = ["the", "river", "ran", "into", "the", "unheard", "sea", "."]
 TOLERANCE = 1e-5
 
 
-def make_language_model() -> LanguageModel:
-    model, head = make_model(len(VOCAB))
-    torch.nn.init.normal_(head.weight)  # far from uniform, so that a mistake shows
-    return LanguageModel(model, head, VOCAB, Card({"lang": "en"}, {"LICENSE": "Free.\n"}))
-
-
-LM = make_language_model()
+LM = LanguageModel(*make_model(len(VOCAB)), VOCAB, Card({"lang": "en"}, {"LICENSE": "Free.\n"}))
+torch.nn.init.normal_(LM.head.weight)  # far from uniform, so that a mistake shows
 
 
 def by_falling_share(shares: dict[str, float]) -> list[tuple[str, float]]:

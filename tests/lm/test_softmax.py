@@ -9,6 +9,8 @@ import torch
 from spacy_elmo.lm.softmax import Candidates, LogUniformSampler, SoftmaxHead, log_uniform
 
 V, P, M = 30, 4, 7
+HIDDEN = torch.randn(M, P, generator=torch.Generator().manual_seed(1))
+TARGETS = torch.tensor([0, 2, 2, 5, 11, 28, 29])
 
 
 @pytest.fixture
@@ -17,19 +19,9 @@ def head() -> SoftmaxHead:
     return SoftmaxHead(V, P)
 
 
-@pytest.fixture
-def hidden() -> torch.Tensor:
-    return torch.randn(M, P, generator=torch.Generator().manual_seed(1))
-
-
-@pytest.fixture
-def targets() -> torch.Tensor:
-    return torch.tensor([0, 2, 2, 5, 11, 28, 29])
-
-
-def logits_of(head: SoftmaxHead, hidden: torch.Tensor) -> np.ndarray:
+def logits_of(head: SoftmaxHead) -> np.ndarray:
     weight, bias = (p.detach().numpy().astype(np.float64) for p in (head.weight, head.bias))
-    return hidden.numpy().astype(np.float64) @ weight.T + bias
+    return HIDDEN.numpy().astype(np.float64) @ weight.T + bias
 
 
 def log_expected(candidates: Candidates) -> np.ndarray:
@@ -42,66 +34,61 @@ def draw(n_candidates: int, seed: int = 0) -> Candidates:
     return LogUniformSampler(V, n_candidates).sample(np.random.default_rng(seed))
 
 
-def test_full_loss(head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor) -> None:
-    probabilities = np.exp(logits_of(head, hidden))
+def loss_of(head: SoftmaxHead, hidden: torch.Tensor, n_candidates: int | None) -> torch.Tensor:
+    """With all words, or with some that are drawn."""
+    if n_candidates is None:
+        return head.loss(hidden, TARGETS)
+    return head.sampled_loss(hidden, TARGETS, draw(n_candidates))
+
+
+def test_full_loss(head: SoftmaxHead) -> None:
+    probabilities = np.exp(logits_of(head))
     probabilities /= probabilities.sum(axis=1, keepdims=True)
-    expected = -np.log(probabilities[np.arange(M), targets.numpy()]).mean()
-    assert head.loss(hidden, targets).item() == pytest.approx(expected, rel=1e-5)
+    expected = -np.log(probabilities[np.arange(M), TARGETS.numpy()]).mean()
+    assert loss_of(head, HIDDEN, None).item() == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("n_candidates", [1, 20])
-def test_sampled_loss(
-    head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor, n_candidates: int
-) -> None:
+def test_sampled_loss(head: SoftmaxHead, n_candidates: int) -> None:
     """Against the formula word by word: log-softmax over the target and all other candidates."""
     candidates = draw(n_candidates)
-    logits = logits_of(head, hidden)
+    logits = logits_of(head)
     losses = []
-    for row, target in enumerate(targets.tolist()):
+    for row, target in enumerate(TARGETS.tolist()):
         words = [target, *(w for w in candidates.words.tolist() if w != target)]
         corrected = [logits[row, w] - log_expected(candidates)[w] for w in words]
         losses.append(math.log(sum(map(math.exp, corrected))) - corrected[0])
-    ours = head.sampled_loss(hidden, targets, candidates).item()
+    ours = loss_of(head, HIDDEN, n_candidates).item()
     assert ours == pytest.approx(np.mean(losses), rel=1e-5)
 
 
-def test_a_target_far_above_the_candidates(
-    head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor
-) -> None:
-    head.bias.data[targets] += 1000
-    assert head.sampled_loss(hidden, targets, draw(5)).item() < 1000
+def test_a_target_far_above_the_candidates(head: SoftmaxHead) -> None:
+    head.bias.data[TARGETS] += 1000
+    assert loss_of(head, HIDDEN, 5).item() < 1000
 
 
 @pytest.mark.parametrize("n_candidates", [None, 10])
-def test_gradients_against_finite_differences(
-    head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor, n_candidates: int | None
-) -> None:
+def test_gradients_against_finite_differences(head: SoftmaxHead, n_candidates: int | None) -> None:
     head = head.double()
-    candidates = None if n_candidates is None else draw(n_candidates)
 
     def loss(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         head.weight, head.bias = weight, bias
-        if candidates is None:
-            return head.loss(hidden, targets)
-        return head.sampled_loss(hidden, targets, candidates)
+        return loss_of(head, hidden, n_candidates)
 
-    inputs = [hidden.double(), head.weight.detach().clone(), head.bias.detach().clone()]
+    inputs = [HIDDEN.double(), head.weight.detach().clone(), head.bias.detach().clone()]
     del head.weight, head.bias  # so that plain tensors can take their places
     assert torch.autograd.gradcheck(loss, [tensor.requires_grad_() for tensor in inputs])
 
 
 @pytest.mark.parametrize("n_candidates", [None, 10])
 def test_the_gradient_of_the_head_is_the_same_beside_a_frozen_biLM(
-    head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor, n_candidates: int | None
+    head: SoftmaxHead, n_candidates: int | None
 ) -> None:
     gradients = []
     for trainable in (True, False):
         head.zero_grad()
-        inputs = hidden.clone().requires_grad_(trainable)
-        if n_candidates is None:
-            head.loss(inputs, targets).backward()
-        else:
-            head.sampled_loss(inputs, targets, draw(n_candidates)).backward()
+        inputs = HIDDEN.clone().requires_grad_(trainable)
+        loss_of(head, inputs, n_candidates).backward()
         assert (inputs.grad is not None) == trainable
         gradients.append([p.grad for p in head.parameters() if p.grad is not None])
     assert len(gradients[0]) == 2
