@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,17 +12,62 @@ import pytest
 
 from .helpers import CONFIG, write_weights
 
-SCRIPT = r"""
+DATA = os.environ.get("SPACY_ELMO_DATA")
+RANDOM_WEIGHTS = Path(__file__).parents[2] / "benchmarks" / "speed" / "random_weights.py"
+PEAK = r"""
 import sys
+import time
+from itertools import islice
 from pathlib import Path
 
 import spacy
+import torch
 from spacy.tokens import Doc
+
+def forget_peak():
+    Path("/proc/self/clear_refs").write_text("5")
 
 def peak():
     [line] = [x for x in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in x]
     return int(line.split()[1]) * 1024
+"""
+SENTENCES = r"""
+from spacy_elmo.text.files import read_lines
+from spacy_elmo.text.readers import split_text
 
+text, weights = sys.argv[1:]
+lines = read_lines(Path(text))
+sentences = [" ".join(words) for words in islice(split_text(spacy.blank("en"), lines), 250)]
+nlp = spacy.blank("en")
+elmo = nlp.add_pipe("elmo", config={"model": {"weights": weights}})
+torch.ones(100, 100) @ torch.ones(100, 100)
+forget_peak()
+before, start = peak(), time.process_time()
+parameters = list(elmo.bilm.model.parameters())
+seconds = time.process_time() - start
+for _ in nlp.pipe(sentences):  # each Doc is dropped at once
+    pass
+size = 4 * sum(p.numel() for p in parameters)
+print(size, seconds, (peak() - before) / size)
+"""
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.skipif(DATA is None, reason="needs the folder that SPACY_ELMO_DATA names")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of the memory from /proc")
+def test_reading_takes_the_weights_twice_and_the_layers(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, RANDOM_WEIGHTS, tmp_path / "original"], check=True)
+    [text] = (Path(DATA or "") / "data" / "lm" / "enwiki").glob("valid*.xz")
+    command = [sys.executable, "-c", PEAK + SENTENCES, text, tmp_path / "original"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    size, load_seconds, ratio = map(float, done.stdout.split())
+    assert round(size / 1e6) == 374
+    # The parameters, the kernel's packed copy of them, and the layers of what is read.
+    assert 0.9 < ratio < 3.0 and load_seconds < 5, done.stdout
+
+
+LONG_DOC = r"""
 weights, kind, store_layers = sys.argv[1:]
 nlp = spacy.blank("en")
 model = {"weights": weights, "batch_words": 1024, "segments": "doc" if kind == "doc" else "auto"}
@@ -32,7 +78,7 @@ if kind == "whitespace":
     words = ["\n"] * len(words)
 doc = Doc(nlp.vocab, words=words)
 nlp("This loads the weights.")
-Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
+forget_peak()
 before = peak()
 nlp(doc)
 returned = doc.tensor.nbytes
@@ -56,6 +102,6 @@ def test_a_long_doc_takes_less_than_twice_what_is_returned(
 ) -> None:
     config = dataclasses.replace(CONFIG, projection_dim=128, dim=128)
     weights = write_weights(tmp_path / "weights", config=config)
-    command = [sys.executable, "-c", SCRIPT, str(weights), kind, str(store_layers)]
+    command = [sys.executable, "-c", PEAK + LONG_DOC, str(weights), kind, str(store_layers)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert 0.5 < float(done.stdout) < 2
