@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ from spacy_elmo.weights.native import HEAD, save_bilm
 from .helpers import (
     MODEL,
     SENTENCES,
-    SETTINGS,
     make_config,
     prose,
     stop_after,
@@ -51,13 +49,8 @@ def animals(tmp_path: Path) -> Path:
 
 def going_on(text: Path, weights: Path, changes: dict[str, Any] | None = None) -> PretrainConfig:
     """A tiny run from a biLM, without a [model]."""
-    settings = deepcopy(SETTINGS)
-    del settings["model"]
-    settings["paths"] = {"train": str(text), "dev": str(text), "weights": str(weights)}
-    for key, value in (changes or {}).items():
-        section, name = key.split(".")
-        settings[section][name] = value
-    return PretrainConfig.from_dict(settings)
+    config = make_config(text, text, {"paths.weights": str(weights), **(changes or {})})
+    return replace(config, model=None)
 
 
 def without_head(weights: Path, path: Path) -> Path:
@@ -124,18 +117,6 @@ def test_steps_that_are_timed_train_all(trained, animals, tmp_path, monkeypatch)
     pretrain(going_on(animals, start, {"training.minutes": 1}), tmp_path / "out", quiet=True)
     after = numbers(tmp_path / "out" / "model-last")
     assert not any(torch.equal(after[name], value) for name, value in numbers(start).items())
-
-
-def test_another_vocabulary_makes_a_new_head(trained, animals, tmp_path, monkeypatch) -> None:
-    words = ["<S>", "</S>", "<UNK>", "dogs", "bark", ".", "cows"]
-    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
-    changes = {"paths.vocab": str(tmp_path / "vocab.txt")}
-    stop_after(monkeypatch, 10)
-    pretrain(going_on(animals, trained, changes), tmp_path / "out", quiet=True)
-    assert load_head(str(tmp_path / "out" / "model-last"))[1].words == words
-    assert torch.equal(
-        numbers(tmp_path / "out" / "model-last")["lstm.0.bias"], numbers(trained)["lstm.0.bias"]
-    )
 
 
 @pytest.mark.parametrize("changes", [{"head_first": 0}, {"max_steps": 1}])

@@ -82,23 +82,15 @@ def test_dropout_before_the_head() -> None:
 
 
 @pytest.mark.parametrize("count", [3, 12])
-def test_the_shares_of_processes_are_one_batch(count: int) -> None:
+def test_the_shares_of_processes_and_of_threads_are_one_batch(count: int) -> None:
     """Though some may hold no sentence at all, as here of twelve."""
     loss, whole = gradients()
-    losses, grads = [], []
-    for rank in range(count):
-        loss_of_share, of_share = gradients([(rank, count)], Alone(CPU, rank, count))
-        losses.append(loss_of_share)
-        grads.append(of_share)
+    ranks = range(count)
+    of_each = [gradients([(rank, count)], Alone(CPU, rank, count)) for rank in ranks]
+    losses, grads = zip(*of_each, strict=True)
     assert sum(losses) == pytest.approx(loss, rel=1e-5)
-    assert_same([torch.stack(of_each).sum(0) for of_each in zip(*grads, strict=True)], whole)
-
-
-@pytest.mark.parametrize("n_threads", [3, 12])
-def test_the_shares_of_threads_are_one_batch(n_threads: int) -> None:
-    """Also where some hold no sentence."""
-    loss, whole = gradients()
-    loss_of_threads, of_threads = gradients([(thread, n_threads) for thread in range(n_threads)])
+    assert_same([torch.stack(same).sum(0) for same in zip(*grads, strict=True)], whole)
+    loss_of_threads, of_threads = gradients([(thread, count) for thread in ranks])
     assert loss_of_threads == pytest.approx(loss, rel=1e-5)
     assert_same(of_threads, whole)
 
