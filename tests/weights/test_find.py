@@ -67,14 +67,6 @@ def test_a_path_stays_one_as_a_text(beside):
         assert nlp.get_pipe("elmo").bilm.config.width == width
 
 
-def test_a_process_was_killed_while_it_replaced_them(weights, tmp_path):
-    """The old ones are found at their path."""
-    expected = load_bilm(weights)
-    weights.rename(tmp_path / ".weights.spacy-elmo-old")
-    for setting in (weights, str(weights)):
-        assert same_weights(load_bilm(setting), expected)
-
-
 def test_files_that_may_not_be_looked_at(monkeypatch):
     def refused(path):
         raise PermissionError(13, "Permission denied")

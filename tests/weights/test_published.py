@@ -67,15 +67,6 @@ def assert_layers(model: BiLM, sentences, golden, tolerance: float = 1e-5) -> No
         assert max_difference(ours, golden[f"s{i}"]) <= tolerance, i
 
 
-def assert_reference(model: BiLM, options, weights, sentences, tolerance: float = 1e-9) -> None:
-    """The model computes what the definitions call for."""
-    weights = {name: values.astype(float) for name, values in weights.items()}
-    layers, _ = run_bilm(model.double().eval(), sentences)
-    for words, ours in zip(sentences, layers, strict=True):
-        theirs, _ = reference.read_sentence(options, weights, words)
-        assert max_difference(ours, theirs) <= tolerance
-
-
 # ---- The golden vectors of the reference implementation
 
 
@@ -160,8 +151,10 @@ def test_any_float_type(changes, dtype, tmp_path):
     nothing = {name: a.astype(dtype) for name, a in identities(from_options(options)).items()}
     model = read(write(tmp_path, options, weights | nothing))
     assert all(p.dtype == torch.float32 and p.requires_grad for p in model.parameters())
-    rounded = {name: values.astype("f4") for name, values in weights.items()}
-    assert_reference(model, options, rounded, [["some", "words"]])
+    rounded = {name: values.astype("f4").astype(float) for name, values in weights.items()}
+    [ours], _ = run_bilm(model.double().eval(), [["some", "words"]])
+    theirs, _ = reference.read_sentence(options, rounded, ["some", "words"])
+    assert max_difference(ours, theirs) <= 1e-9
 
 
 def test_other_things_in_the_file_are_passed_over(options, weights, tmp_path):
@@ -197,21 +190,24 @@ def test_a_dataset_that_is_missing_or_of_another_shape(name, options, weights, t
         fails(write(tmp_path, options, weights | {name: other}), *said, *shapes)
 
 
+def zeros_but_one(shape: tuple[int, int], value: float) -> np.ndarray:
+    values = np.zeros(shape)
+    values[3, 2] = value
+    return values
+
+
 @pytest.mark.parametrize(
-    "values",
-    [np.zeros((261, 4), "int32"), np.full((261, 4), b"1.0"), h5py.Empty("f4")],
-    ids=str,
+    ("name", "values", "said"),
+    [
+        ("char_embed", np.zeros((261, 4), "int32"), "(261, 4) of torch.float32"),
+        ("char_embed", np.full((261, 4), b"1.0"), "(261, 4) of torch.float32"),
+        ("char_embed", h5py.Empty("f4"), "missing"),
+        ("char_embed", zeros_but_one((261, 4), 1e300), "not finite"),
+        (f"{CELL}/W_P_0", zeros_but_one((9, 5), np.nan), "not finite"),
+    ],
 )
-def test_not_numbers(values, options, weights, tmp_path):
-    weights["char_embed"] = values
-    said = "missing" if isinstance(values, h5py.Empty) else "(261, 4) of torch.float32"
-    fails(write(tmp_path, options, weights), "'char_embed'", said)
-
-
-@pytest.mark.parametrize(("name", "value"), [("char_embed", 1e300), (f"{CELL}/W_P_0", np.nan)])
-def test_not_finite_in_float32(name, value, options, weights, tmp_path):
-    weights[name][3, 2] = value
-    fails(write(tmp_path, options, weights), "weights.hdf5: tensor", "not finite")
+def test_what_is_no_number_in_float32(name, values, said, options, weights, tmp_path):
+    fails(write(tmp_path, options, weights | {name: values}), "weights.hdf5", said)
 
 
 @pytest.mark.parametrize(
@@ -374,7 +370,7 @@ def test_from_layout_to_layout(changes, tmp_path):
     for path in (own, published, own_again, published_again):
         path.mkdir()
     save_bilm(model, own)
-    write_published(read(own), published)
+    write_published(read(own).double(), published)  # whatever computes
     save_bilm(read(published), own_again)
     write_published(read(own_again), published_again)
     for path in (own, published, own_again, published_again):
@@ -388,18 +384,6 @@ def test_from_layout_to_layout(changes, tmp_path):
         assert {"CNN_proj/W_proj", "CNN_proj/b_proj", f"{CELL}/W_P_0"} <= one.keys()
         assert all(one[name].tobytes() == other[name].tobytes() for name in one)
         assert all(values.dtype == np.dtype("<f4") for values in one.values())
-
-
-@pytest.mark.parametrize("changes", [{}, {**NO_PROJECTIONS, "n_highway": 0}])
-@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float64])
-def test_what_is_written_is_what_the_definitions_call_for(changes, kind, tmp_path):
-    torch.manual_seed(0)
-    config = from_options(make_options(cell_clip=0.5, **changes))
-    model = BiLM(config).to(kind).eval()
-    write_published(model, tmp_path)
-    options, weights = load(tmp_path / "options.json"), read_datasets(tmp_path / "model.hdf5")
-    tolerance = 1e-9 if kind != torch.float64 else 1e-6  # the file has float32
-    assert_reference(model, options, weights, [["some", "words"]], tolerance)
 
 
 # ---- Cards

@@ -175,16 +175,10 @@ def test_a_zip_that_unpacks_to_far_more(beside, files, tmp_path, monkeypatch):
     assert not extracted and not [*(tmp_path / "temporary").iterdir()]
 
 
-def test_other_files_in_a_zip_stay_there(files, model, tmp_path, monkeypatch):
-    """Whatever their size is, and in any folder but that of the biLM."""
+def test_other_files_in_a_zip_do_not_matter(files, model, tmp_path):
+    """Whatever their size is, in any folder but that of the biLM."""
     path = make_zip(tmp_path / "x.zip", {"other/bomb": bytes(2**25), **files})
-    written = []
-    extract = zipfile.ZipFile.extract
-    monkeypatch.setattr(
-        zipfile.ZipFile, "extract", lambda *given: (written.append(given[1]), extract(*given))[1]
-    )
     assert same_weights(read(path), model)
-    assert sorted(each.filename for each in written) == sorted(files)
 
 
 @pytest.mark.parametrize("place", [0.5, None])
