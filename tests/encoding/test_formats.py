@@ -33,34 +33,37 @@ def encode(corpus: Path, weights: str, name: str, **settings: Any) -> tuple[Path
     return out, expected
 
 
-@pytest.mark.parametrize(("layers", "dtype"), [("mix", "float16"), ("all", "float32")])
-def test_parquet(corpus: Path, weights: str, layers: str, dtype: str) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    out, expected = encode(corpus, weights, "out.parquet", layers=layers, dtype=dtype)
-    table = parquet.read_table(out)
-    assert table.column_names == ["id", "tokens", "vectors"]
-    assert table["id"].to_pylist() == list(range(len(TEXTS)))
-    assert table["tokens"].to_pylist() == expected.tokens
-    found = [np.array(row, dtype) for row in table["vectors"].to_pylist() if row]
-    assert np.array_equal(np.concatenate(found), expected.vectors)
-
-
-@pytest.mark.parametrize("level, column", [("sentences", "sentences"), ("documents", "text")])
-def test_columns_are_named_by_the_level(
-    corpus: Path, weights: str, level: str, column: str
+@pytest.mark.parametrize(
+    ("settings", "column"),
+    [
+        ({"dtype": "float16"}, "tokens"),
+        ({"layers": "top"}, "tokens"),
+        ({"layers": "all"}, "tokens"),
+        ({"level": "sentences"}, "sentences"),
+        ({"level": "documents"}, "text"),
+    ],
+)
+def test_what_is_in_the_files(
+    corpus: Path, weights: str, settings: dict[str, str], column: str
 ) -> None:
     """The text of a document is no list."""
     parquet = pytest.importorskip("pyarrow.parquet")
-    out, expected = encode(corpus, weights, "out.parquet", level=level)
+    out, expected = encode(corpus, weights, "out.parquet", **settings)
     table = parquet.read_table(out)
     assert table.column_names == ["id", column, "vectors"]
-    assert table[column].to_pylist() == (TEXTS if level == "documents" else expected.tokens)
-    found = [np.array(row, "float32") for row in table["vectors"].to_pylist() if row]
+    assert table["id"].to_pylist() == list(range(len(TEXTS)))
+    assert table[column].to_pylist() == (TEXTS if column == "text" else expected.tokens)
+    dtype = settings.get("dtype", "float32")
+    found = [np.array(row, dtype) for row in table["vectors"].to_pylist() if row]
     assert np.array_equal(np.concatenate(found), expected.vectors)
-    encode(corpus, weights, "out.npy", level=level)
+    out, _ = encode(corpus, weights, "out.npy", **settings)
+    vectors = np.load(out, mmap_mode="r")
+    assert np.array_equal(vectors, expected.vectors) and vectors.dtype == dtype
+    if column != "text":
+        offsets = np.load(corpus.parent / "out.offsets.npy")
+        assert offsets.tolist() == expected.offsets.tolist()
     lines = (corpus.parent / "out.tokens.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)[column] for line in lines] == table[column].to_pylist()
-    assert np.array_equal(np.load(corpus.parent / "out.npy"), expected.vectors)
 
 
 def test_more_floats_than_32_bits_count(tmp_path: Path) -> None:
@@ -89,17 +92,6 @@ def test_parquet_in_other_libraries(corpus: Path, weights: str) -> None:
     found = duckdb.sql(query).fetchall()
     lengths = map(len, expected.tokens)
     assert found == [(id, length, length) for id, length in enumerate(lengths)]
-
-
-@pytest.mark.parametrize("layers", ["mix", "top", "all"])
-def test_npy(corpus: Path, weights: str, layers: str) -> None:
-    out, expected = encode(corpus, weights, "out.npy", layers=layers)
-    vectors = np.load(out, mmap_mode="r")
-    offsets = np.load(corpus.parent / "out.offsets.npy")
-    assert np.array_equal(vectors, expected.vectors) and vectors.dtype == np.float32
-    assert offsets.tolist() == expected.offsets.tolist()
-    lines = (corpus.parent / "out.tokens.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["tokens"] for line in lines] == expected.tokens
 
 
 def test_empty_corpora(tmp_path: Path, weights: str) -> None:
