@@ -163,6 +163,5 @@ def test_one_error(given: list[str], folder: Path) -> None:
     assert "The config has ELMo already" in fail("compare", "elmo.cfg", *data)
     assert "without a transformer" in fail("compare", "transformer.cfg", *data)
     assert "no dev set at 'gone'" in fail(*given, "--paths.dev", "gone")
-    assert "no train set at None" in fail("compare", "base.cfg", "-w", "weights")
     assert "has 31, but there are 30 training Docs" in fail(*given, "--sizes", "20,31")
     assert not (folder / "comparison").exists()

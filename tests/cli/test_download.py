@@ -17,7 +17,6 @@ from typing import Any
 
 import h5py
 import pytest
-import spacy
 import srsly
 
 from spacy_elmo.about import __version__
@@ -25,7 +24,7 @@ from spacy_elmo.weights.catalogue import CACHE_VARIABLE, PUBLISHED, addresses
 from spacy_elmo.weights.find import WeightsNotFoundError, find_weights
 
 from ..bilm.helpers import same_weights
-from ..pipeline.helpers import write_weights
+from ..pipeline.helpers import make_nlp, write_weights
 from ..weights.helpers import read
 from . import helpers
 
@@ -162,9 +161,7 @@ def test_two_files(server, cache) -> None:
     assert [source["sha256"] for source in found.card().meta["sources"]] == [
         hashlib.sha256(OPTIONS).hexdigest(), hashlib.sha256(HDF5).hexdigest()
     ]  # fmt: skip
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"model": {"weights": "tiny"}})
-    assert nlp("A bank.").tensor.any()
+    assert make_nlp("tiny")("A bank.").tensor.any()
 
 
 def test_no_second_download(server, cache) -> None:
@@ -185,8 +182,6 @@ def test_published_name(server, cache, monkeypatch) -> None:
         find_weights("elmo_small")
     succeed("elmo_small")
     assert find_weights("elmo_small").card().meta["lang"] == "de"
-    assert not server.answers.clear()
-    assert "Already" in succeed("elmo_small")
 
 
 def test_own_weights_from_the_release(server, cache, tmp_path, monkeypatch) -> None:
@@ -318,8 +313,6 @@ def test_broken_off(server, cache, stall) -> None:
     error = fail(*urls)
     assert urls[1] in error and "broke off" in error
     assert visible(cache) == ["options.json"]
-    with pytest.raises(WeightsNotFoundError):
-        find_weights("tiny")
     server.requests.clear()
     succeed(*urls)
     assert server.requests == ["/a/tiny_weights.hdf5"]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli.init_config import MODELS
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.weights.find import load_bilm
@@ -41,16 +40,6 @@ def test_the_default_is_the_embedded_model(tmp_path: Path) -> None:
     assert config.model == replace(model.config, int8=False)  # gates are rounded afterwards
     parameters = sum(p.numel() for p in model.parameters())
     assert f"{parameters / 1e6:.1f} M parameters" in printed
-
-
-def test_an_hour_of_one_core(tmp_path: Path) -> None:
-    """Small enough to be shared: its weights in half precision."""
-    out = tmp_path / "config.cfg"
-    init_config(out, "--size", "hour", "--lang", "de")
-    assert "3.0 M parameters, 256-dimensional" in out.read_text(encoding="utf-8")
-    config = read_config(out)
-    n_parameters = sum(p.numel() for p in BiLM(config.model).parameters())
-    assert 5.9e6 < 2 * n_parameters < 6.1e6
 
 
 def test_the_smallest_size_trains_on_a_small_text(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typer.main import get_group
 from spacy_elmo.cli import app
 from spacy_elmo.cli.options import print_json
 from spacy_elmo.util import progress
+from spacy_elmo.weights.find import find_weights
 
 from ..pipeline.helpers import write_language_model
 from ..pipeline.learning import make_examples, started
@@ -113,9 +114,10 @@ def test_one_document_and_nothing_else(command: str, run: Any) -> None:
         assert Path(found["output"]).exists()
 
 
-def test_warnings_are_on_the_error_stream(run: Any) -> None:
+def test_warnings_are_on_the_error_stream(run: Any, tmp_path: Path) -> None:
     result = run("convert", "{weights} {out} --to native --lang qq --statistics {text}")
     assert json.loads(result.stdout)["format"] == "native"
+    assert find_weights(tmp_path / "out").card().meta["lang"] == "qq"
     assert "does not support the language 'qq'" in " ".join(result.stderr.split())
 
 

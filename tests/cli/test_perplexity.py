@@ -76,12 +76,9 @@ def test_language(weights, text, tmp_path) -> None:
 
 def test_failures(weights, text, tmp_path) -> None:
     (tmp_path / "blank.txt").write_text(" \n", encoding="utf-8")
-    headless = write_weights(tmp_path / "headless")
-    for arguments, said in [
-        ([text, headless], "without a language model's head"),
-        ([tmp_path / "blank.txt", weights], "There are no words in the text"),
-        ([text, weights, "--gpu-id", "99"], "no GPU 99"),
-        ([text, weights, "--lang", "qq"], "qq"),
+    for path, options, said in [
+        (text, ["-w", write_weights(tmp_path / "headless")], "without a language model's head"),
+        (tmp_path / "blank.txt", ["-w", weights], "There are no words in the text"),
+        (text, ["--gpu-id", "99"], "no GPU 99"),
     ]:
-        text, weights, *options = arguments
-        assert said in fail("perplexity", text, "-w", weights, *options)
+        assert said in fail("perplexity", path, *options)

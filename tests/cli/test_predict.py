@@ -12,7 +12,7 @@ import pytest
 from spacy_elmo.lm.language_model import LanguageModel
 from spacy_elmo.weights.layout import Card
 
-from ..pipeline.helpers import write_language_model, write_weights
+from ..pipeline.helpers import write_language_model
 from .helpers import fail, run, succeed
 
 WORDS = ["the", ".", "river", "ran", "into", "sea", "She", "7", "'s"]
@@ -60,12 +60,10 @@ def test_by_default_the_embedded_weights() -> None:
 
 
 def test_failures(weights: Path, tmp_path: Path) -> None:
-    headless = write_weights(tmp_path / "headless")
     mute = write_language_model(tmp_path / "mute", WORDS, card=Card())
     for text, chosen, said in [
         ("No blank in snake___case.", weights, "has no blank: write ___"),
         ("Caf\udce9. A ___", weights, "not UTF-8: after 'Caf' it has the byte 0xe9."),
-        ("A ___ .", headless, "without a language model's head"),
         ("A ___ .", mute, "does not name their language"),
     ]:
         assert said in fail("predict", text, "-w", chosen)

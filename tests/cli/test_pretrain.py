@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from spacy_elmo.lm.head import load_head
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_checkpoint
-from spacy_elmo.pretraining.config import read_config
-from spacy_elmo.weights.find import find_weights, load_bilm
 
 from ..pretraining.helpers import PROSE, config_text, make_config, stop_after
 from . import helpers
@@ -35,22 +32,6 @@ def shards(tmp_path: Path) -> Path:
     (tmp_path / "text.txt").write_text(PROSE.replace("\n", "\n\n") * 3, encoding="utf-8")
     helpers.succeed("tokenize", tmp_path / "text.txt", tmp_path / "shards")
     return tmp_path / "shards"
-
-
-def test_from_text_to_a_model(config, shards, tmp_path) -> None:
-    out = tmp_path / "out"
-    result = run(
-        config, out, "--paths.train", shards, "--paths.dev", shards, "--training.max_steps=12",
-        "--softmax.kind", "sampled", "--softmax.n_candidates", 6,
-    )  # fmt: skip
-    assert result.exit_code == 0, result.output
-    assert "12 steps" in result.output
-    written = read_config(out / "pretrain.cfg")
-    assert (written.training.max_steps, written.softmax.kind) == (12, "sampled")
-    head, vocab = load_head(out / "model-best")
-    assert load_bilm(out / "model-best").config.projection_dim == head.weight.shape[1]
-    assert "harbour" in vocab.ids
-    assert find_weights(out / "model-best").card().meta == {"lang": "en"}
 
 
 def test_a_run_that_is_stopped_says_so(config, shards, tmp_path, monkeypatch) -> None:
