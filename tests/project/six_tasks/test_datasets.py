@@ -6,38 +6,20 @@ import json
 import zipfile
 from pathlib import Path
 
-import pytest
-from paper_tasks.datasets import (
-    ASSETS,
-    MAKE,
-    read_docs,
-    tokenizer,
-)
+from paper_tasks.datasets import ASSETS, MAKE, tokenizer
 from paper_tasks.roles import roles_of
 from spacy.tokens import Doc
 
 NLP = tokenizer()
 
 
-# Universal Propositions: roles in columns of their own, and in the last one of CoNLL-U
+# Universal Propositions: roles in columns of their own
 UP = """\
 # text = Anna sold it, happy.
 1\tAnna\t_\t_\t_\t_\t2\tnsubj\t_\t_\t_\tARG0\tARG1
 2\tsold\t_\t_\t_\t_\t0\troot\t_\t_\tsell.01\tV\t_
 3\tit\t_\t_\t_\t_\t2\tobj\t_\tSpaceAfter=No\t_\tARG1\t_
 4\thappy\t_\t_\t_\t_\t2\tadvcl\t_\tSpaceAfter=No\thappy.01\t_\tV
-
-"""
-UP_MISC = """\
-# text = Anna sold it, happy.
-1\tAnna\t_\t_\t_\t_\t2\tnsubj\t_\tFramefile=-|Roleset=-|Args=ARG0/ARG1
-2\tsold\t_\t_\t_\t_\t0\troot\t_\tFramefile=sell|Roleset=sell.01|Args=V/_
-3\tit\t_\t_\t_\t_\t2\tobj\t_\tSpaceAfter=No|Framefile=-|Roleset=-|Args=ARG1/_
-4\thappy\t_\t_\t_\t_\t2\tadvcl\t_\tSpaceAfter=No|Framefile=happy|Roleset=happy.01|Args=_/V
-
-# text = Yes
-1\tYes\t_\t_\t_\t_\t0\troot\t_\tSpaceAfter=No|Framefile=-|Roleset=-|Args=
-2\t.\t_\t_\t_\t_\t1\tpunct\t_\t_
 
 """
 LITBANK = """\
@@ -80,20 +62,7 @@ def test_assets(tmp_path: Path) -> None:
     assert found["coreference"]["sentences"] == [(0, 3), (3, 4)]
     assert (found["gap"]["A_coref"], found["gap"]["B_coref"]) == (False, True)
     assert found["sentiment"] == {"text": "a fine film", "label": "VERY_POS"}
-    for task, each in found.items():
-        assert isinstance(MAKE[task](NLP, each), Doc)
-
-
-@pytest.mark.parametrize("text", [UP, UP_MISC])
-def test_propositions(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "en_ewt-up-dev.conllu"
-    path.write_text(text, "utf-8")
-    sold, *others = read_docs(NLP, "roles", "dev", None, tmp_path)
-    assert [span.start for span in sold.spans["predicates"]] == [1, 3]
-    roles = [[(span.text, span.label_) for span in roles_of(sold, i)] for i in (1, 3)]
-    assert roles[0] == [("Anna", "ARG0"), ("sold", "V"), ("it", "ARG1")]
-    assert roles[1] == [("Anna", "ARG1"), ("happy", "V")]
-    assert [len(doc.spans["predicates"]) for doc in others] == [0] * len(others)
-    path.write_text(text.replace("V", "_"), "utf-8")
-    with pytest.raises(ValueError, match=r"en_ewt-up-dev\.conllu has no predicates: download"):
-        read_docs(NLP, "roles", "dev", None, tmp_path)
+    docs = {task: MAKE[task](NLP, each) for task, each in found.items()}
+    assert all(isinstance(doc, Doc) for doc in docs.values())
+    roles = [(span.text, span.label_) for span in roles_of(docs["roles"], 1)]
+    assert roles == [("Anna", "ARG0"), ("sold", "V"), ("it", "ARG1")]
