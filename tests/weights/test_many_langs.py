@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import spacy
 import torch
 from spacy.tokens import Doc
-from typer.testing import CliRunner
 
-from spacy_elmo.cli import app
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.weights.convert.many_langs import load, read_config
 from spacy_elmo.weights.find import load_bilm
+
+from ..cli.helpers import fail, succeed
+from ..pipeline.helpers import make_nlp, max_difference
 
 TINY = Path(__file__).parents[1] / "fixtures" / "many_langs_tiny"
 SENTENCES = json.loads((TINY / "sentences.json").read_text("utf-8"))
@@ -44,36 +44,17 @@ def model(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("many") / "xx_many"
-    result = CliRunner().invoke(app, ["convert", str(TINY), str(out), "--lang", "xx"])
-    assert result.exit_code == 0, result.output
+    succeed("convert", TINY, out, "--lang", "xx")
     return out
 
 
-def make_nlp(weights: Path):
-    nlp = spacy.blank("xx")
-    block = {"@architectures": "spacy-elmo.Elmo.v1", "weights": str(weights)}
-    nlp.add_pipe("elmo", config={"store": ["layers"], "model": block})
-    return nlp
-
-
-def layers_of(nlp) -> list[np.ndarray]:
-    docs = nlp.pipe(Doc(nlp.vocab, words=words) for words in SENTENCES)
-    return [doc._.elmo_layers for doc in docs]
-
-
-def difference(found: list[np.ndarray], others: list[np.ndarray]) -> float:
-    return max(float(np.abs(a - b).max()) for a, b in zip(found, others, strict=True))
-
-
 def test_all_layers_are_those_of_the_original(converted: Path) -> None:
-    assert difference(layers_of(make_nlp(converted)), expected()) < TOLERANCE
-
-
-def test_saved_pipelines_have_the_dictionaries(converted: Path) -> None:
-    nlp = make_nlp(converted)
+    """Also in a saved pipeline, which has the dictionaries."""
+    nlp, again = (make_nlp(converted, "xx", store=["layers"]) for _ in range(2))
     nlp.initialize()
-    again = make_nlp(converted).from_bytes(nlp.to_bytes())
-    assert difference(layers_of(again), expected()) < TOLERANCE
+    for pipeline in (nlp, again.from_bytes(nlp.to_bytes())):
+        docs = pipeline.pipe(Doc(pipeline.vocab, words=words) for words in SENTENCES)
+        assert max_difference([doc._.elmo_layers for doc in docs], expected()) < TOLERANCE
 
 
 def test_words_and_characters_are_fine_tuned(converted: Path) -> None:
@@ -99,9 +80,7 @@ def test_code_in_a_pickle_is_not_run(model: Path, tmp_path: Path) -> None:
             return os.mkdir, (str(tmp_path / "attacked"),)
 
     (model / "encoder.pkl").write_bytes(pickle.dumps({"forward_layer_0": Attack()}, protocol=2))
-    result = CliRunner().invoke(app, ["convert", str(model), str(tmp_path / "out")])
-    assert result.exit_code == 1
-    assert "encoder.pkl" in result.output.replace("\n", "")
+    assert "encoder.pkl" in fail("convert", model, tmp_path / "out")
     assert not (tmp_path / "attacked").exists() and not (tmp_path / "out").exists()
 
 
@@ -147,10 +126,8 @@ def test_damaged_files(model: Path, name: str, change, part: str) -> None:
 def test_a_file_is_missing(name: str, model: Path, tmp_path: Path) -> None:
     """The error names that one, and no other."""
     (model / name).unlink()
-    result = CliRunner().invoke(app, ["convert", str(model), str(tmp_path / "out")])
-    assert result.exit_code == 1
-    said = "".join(result.output.split())  # without the line breaks of a terminal
-    assert "Nosuchfile" in said
+    said = fail("convert", model, tmp_path / "out")
+    assert "No such file" in said
     files = {file.name for file in TINY.iterdir() if file.name != "config.json"}
     assert {file for file in files if f"/{file}" in said} == {name}
 

@@ -7,12 +7,11 @@ from types import ModuleType
 import numpy as np
 import pytest
 import spacy
-from typer.testing import CliRunner
 
-from spacy_elmo.cli import app
 from spacy_elmo.weights.find import find_weights, load_bilm
 
 from ..bilm.helpers import same_weights
+from ..cli.helpers import succeed
 from ..pipeline.helpers import CARD, make_nlp, write_language_model, write_statistics
 from .helpers import read
 
@@ -59,8 +58,7 @@ def test_a_name_of_an_installed_pipeline(weights, pipeline, tmp_path, monkeypatc
 
 def test_the_directory_of_a_pipeline(weights, pipeline, tmp_path):
     assert same_weights(load_bilm(pipeline), load_bilm(weights))
-    result = CliRunner().invoke(app, ["convert", str(pipeline), str(tmp_path / "out")])
-    assert result.exit_code == 0, result.output
+    succeed("convert", pipeline, tmp_path / "out")
     assert same_weights(load_bilm(tmp_path / "out"), load_bilm(weights))
     assert find_weights(tmp_path / "out").card() == CARD
 
