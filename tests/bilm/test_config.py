@@ -65,13 +65,10 @@ def test_entries_of_any_characters(words):
     assert unpack_words(pack_words(words)) == words
 
 
-def test_unknown_settings_are_named():
-    with pytest.raises(ValueError, match=r"unknown settings \['n_heads'\]"):
-        BiLMConfig.from_dict({**SMALL.to_dict(), "n_heads": 8})
-
-
-def test_missing_settings_are_named():
+def test_unknown_and_missing_settings_are_named():
     data = SMALL.to_dict()
+    with pytest.raises(ValueError, match=r"unknown settings \['n_heads'\]"):
+        BiLMConfig.from_dict({**data, "n_heads": 8})
     del data["filters"]
     with pytest.raises(ValueError, match=r"'filters'.*missing"):
         BiLMConfig.from_dict(data)
