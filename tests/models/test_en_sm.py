@@ -70,18 +70,6 @@ def test_it_has_learned_english_in_both_directions():
     assert random.mean > 10 * trained.mean
 
 
-def test_the_same_word_differs_by_context():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    doc = nlp(
-        "We sat on the bank of the river. He swam to the bank of the lake. "
-        "The bank lent them some money."
-    )
-    river, lake, money = [token for token in doc if token.text == "bank"]
-    assert river.similarity(lake) > river.similarity(money)
-    assert river.similarity(money) < 0.999
-
-
 @pytest.mark.data
 def test_perplexity_of_held_out_wikipedia():
     data = os.environ.get("SPACY_ELMO_DATA")

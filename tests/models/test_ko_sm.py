@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-import spacy
 from spacy.language import Language
 
 from spacy_elmo.text.readers import blank
 from spacy_elmo.weights.find import find_weights
 
+from ..pipeline.helpers import make_nlp
 from ..threads import one_thread  # noqa: F401
 
 KOREAN = Path(__file__).parents[2] / "project" / "weights" / "ko_sm"
@@ -50,7 +50,5 @@ def test_the_same_word_differs_by_context(nlp: Language) -> None:
 def test_it_fits_the_language(nlp: Language, recwarn: pytest.WarningsRecorder) -> None:
     assert nlp("나는 학교에 간다.").tensor.shape == (4, 256)
     assert not recwarn
-    english = spacy.blank("en")
-    english.add_pipe("elmo", config={"model": {"weights": str(KOREAN)}})
     with pytest.warns(UserWarning, match="were trained on 'ko'"):
-        english("A text.")
+        make_nlp(KOREAN)("A text.")
