@@ -10,22 +10,16 @@ from typing import Any
 
 import pytest
 import spacy
-from click.testing import Result
 from spacy.tokens import Doc, DocBin
-from typer.testing import CliRunner
 
-from spacy_elmo.cli import app
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.pretraining.prepare import find_reader
 from spacy_elmo.text.readers import Texts
 from spacy_elmo.text.shards import Shards, write_meta
 from spacy_elmo.weights.find import find_weights
 
+from ..cli.helpers import fail, succeed
 from .helpers import PROSE, config_text, make_config, same_weights
-
-
-def run(*arguments: Any) -> Result:
-    return CliRunner().invoke(app, ["pretrain", *map(str, arguments)])
 
 
 @pytest.fixture
@@ -61,29 +55,27 @@ def test_raw_text_without_a_reader_is_refused(write, text, tmp_path) -> None:
     """As the text to train on and as the held-out one; unless a meta.json describes it."""
     shards = tmp_path / "shards"
     text.write_text(re.sub(" ([,.?!])", r"\1", PROSE * 3))
-    assert CliRunner().invoke(app, ["tokenize", str(text), str(shards)]).exit_code == 0
+    succeed("tokenize", text, shards)
     for train, dev, name in [(text, shards, "train"), (shards, text, "dev")]:
-        result = run(write(), tmp_path / "out", "--paths.train", train, "--paths.dev", dev)
-        said = " ".join(result.output.split())
-        assert result.exit_code == 1 and f"The {name} text" in said and "is not tokenized" in said
+        paths = ("--paths.train", train, "--paths.dev", dev)
+        said = fail("pretrain", write(), tmp_path / "out", *paths)
+        assert f"The {name} text" in said and "is not tokenized" in said
         assert "Run `python -m spacy elmo tokenize` first" in said
         assert not (tmp_path / "out").exists()
     path = write(training__max_steps=2)
     write_meta(text.parent, "en")
-    assert run(path, tmp_path / "out", "--paths.train", text, "--paths.dev", text).exit_code == 0
+    succeed("pretrain", path, tmp_path / "out", "--paths.train", text, "--paths.dev", text)
 
 
 def test_raw_text_gives_what_its_shards_give(write, text, tmp_path) -> None:
     shards = tmp_path / "shards"
-    assert CliRunner().invoke(app, ["tokenize", str(text), str(shards)]).exit_code == 0
+    succeed("tokenize", text, shards)
     same = {"training__max_steps": 12, "training__seed": 3}
-    result = run(write(readers(texts(text), texts(text)), **same), tmp_path / "raw")
-    assert result.exit_code == 0, result.output
+    succeed("pretrain", write(readers(texts(text), texts(text)), **same), tmp_path / "raw")
     of_shards = f'@readers = "spacy-elmo.Shards.v1"\npaths = "{shards}"\n'
-    result = run(write(readers(of_shards, of_shards), **same), tmp_path / "read")
-    assert result.exit_code == 0, result.output
+    succeed("pretrain", write(readers(of_shards, of_shards), **same), tmp_path / "read")
     paths = ["--paths.train", shards, "--paths.dev", shards]
-    assert run(write(**same), tmp_path / "paths", *paths).exit_code == 0
+    succeed("pretrain", write(**same), tmp_path / "paths", *paths)
     for name in ("read", "paths"):
         weights = "model-last/weights.safetensors"
         assert same_weights(tmp_path / "raw" / weights, tmp_path / name / weights)
@@ -92,18 +84,13 @@ def test_raw_text_gives_what_its_shards_give(write, text, tmp_path) -> None:
 
 def test_a_run_from_raw_text_is_resumed(write, text, tmp_path) -> None:
     path = write(readers(texts(text), texts(text)), training__max_steps=12)
-    assert run(path, tmp_path / "whole").exit_code == 0
-    assert run(path, tmp_path / "parts", "--training.max_steps", 8).exit_code == 0
-    # The checkpoint of a shorter schedule: the rate of the last steps was another.
-    result = run(tmp_path / "parts" / "pretrain.cfg", tmp_path / "parts", "--resume", "-q")
-    assert result.exit_code == 0, result.output
+    out = tmp_path / "out"
+    succeed("pretrain", path, out, "--training.max_steps", 8)
+    succeed("pretrain", out / "pretrain.cfg", out, "--resume", "-q")
     text.write_text(PROSE)
-    result = run(path, tmp_path / "parts", "--resume")
-    assert result.exit_code == 1
-    assert "Cannot resume: the texts are not" in " ".join(result.output.split())
+    assert "Cannot resume: the texts are not" in fail("pretrain", path, out, "--resume")
     path = write(readers(texts(text) + 'column = "title"\n', texts(text)), training__max_steps=12)
-    result = run(path, tmp_path / "parts", "--resume")
-    assert "Cannot resume, because these settings" in " ".join(result.output.split())
+    assert "Cannot resume, because these settings" in fail("pretrain", path, out, "--resume")
 
 
 @pytest.mark.parametrize(
@@ -129,10 +116,9 @@ def test_code_of_ones_own(write, text, tmp_path) -> None:
     )
     more = '\n[training.teacher]\n@misc = "own.Teacher.v1"\nsize = 3\n'
     path = write(readers(texts(text), texts(text)) + more, training__max_steps=8)
-    assert "code not found" in run(path, tmp_path / "out", "--code", "gone.py").output
-    result = run(path, tmp_path / "out", "--code", code)
-    assert result.exit_code == 0, result.output
-    assert "A teacher of 100% of the sentences" in result.output
+    assert "code not found" in fail("pretrain", path, tmp_path / "out", "--code", "gone.py")
+    printed = succeed("pretrain", path, tmp_path / "out", "--code", code)
+    assert "A teacher of 100% of the sentences" in printed
 
 
 def test_words_of_docs_are_those_of_their_shards(tmp_path) -> None:
@@ -141,6 +127,6 @@ def test_words_of_docs_are_those_of_their_shards(tmp_path) -> None:
     DocBin(docs=[Doc(vocab, words=words)] * 9).to_disk(tmp_path / "a.spacy")
     read = list(Texts(tmp_path / "a.spacy", "en").sentences())
     out = tmp_path / "shards"
-    assert CliRunner().invoke(app, ["tokenize", str(tmp_path / "a.spacy"), str(out)]).exit_code == 0
+    succeed("tokenize", tmp_path / "a.spacy", out)
     assert read == list(Shards(out).sentences())
     assert read[0] == ["One", "word", "or", "New", "York", "a", "."]

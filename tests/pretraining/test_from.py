@@ -82,13 +82,6 @@ def test_it_starts_where_the_biLM_is(trained, tmp_path, capsys, eval_words) -> N
     assert words == load_head(str(trained))[1].words
 
 
-def test_it_adapts(trained, tmp_path) -> None:
-    text = write_text(tmp_path / "text.txt", (prose()[:3] + SENTENCES) * 10)
-    pretrain(going_on(text, trained), tmp_path / "out", quiet=True)
-    log = read_log(tmp_path / "out" / "log.jsonl")
-    assert log[-1]["mean"] < 0.7 * log[0]["mean"]
-
-
 def test_a_new_head_learns_first(trained, animals, tmp_path, monkeypatch, capsys) -> None:
     """For half of the run at most, also of some minutes, whatever the settings say."""
     start = without_head(trained, tmp_path / "start")

@@ -212,6 +212,7 @@ def test_a_finished_run_is_evaluated_again_or_made_longer(paths, tmp_path, capsy
     assert entries_of(tmp_path / "before") == entries_of(tmp_path / "out")
     said = capsys.readouterr().err
     assert "finished its 20 steps already; to train longer, set a higher --training.max" in said
+    assert "Changed since the checkpoint" not in said
     longer = small_run(paths, {"training.max_steps": 30})
     assert pretrain(longer, tmp_path / "out", resume=True).step == 30
     assert "Changed since the checkpoint: training.max_steps: 20 → 30" in capsys.readouterr().err
