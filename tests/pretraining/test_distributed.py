@@ -40,20 +40,14 @@ CHANGES: dict[str, Any] = {
 
 # The trainer, and what happens in one of the processes as a step of the first start begins.
 SCRIPT = """
-import glob, os, signal, sys, time
+import os, signal, sys, time
 from spacy_elmo.cli import app
 from spacy_elmo.pretraining import train
 from spacy_elmo.pretraining.loss import BiLMLoss
 
 before = train.learning_rate
 
-def count_threads():
-    names = [open(file).read().strip() for file in glob.glob("/proc/self/task/*/comm")]
-    return names.count("pt_gloo_runloop")
-
 def learning_rate(settings, progress):
-    if progress.step == 3:
-        os.write(1, b"while: %d threads\\n" % count_threads())
     first_start = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
     if os.environ["RANK"] == "1" and progress.step == 7 and first_start:
         {what}
@@ -61,7 +55,6 @@ def learning_rate(settings, progress):
 
 train.learning_rate = learning_rate
 app(sys.argv[1:], standalone_mode=False)
-os.write(1, b"after: %d threads\\n" % count_threads())
 """
 
 
@@ -143,9 +136,6 @@ def test_a_lost_process_loses_nothing(paths, tmp_path) -> None:
     code, said = torchrun(config, tmp_path / "killed", restarts=2, what=kill)
     assert code == 0, said
     assert said.count("Resumed after step 7 ") == 1
-    if sys.platform == "linux":  # a thread that still holds a tensor aborts its process
-        assert said.count("while: 2 threads") == 2
-        assert said.count("after: 0 threads") == 2
     for name in (CHECKPOINT, "model-last/weights.safetensors", "model-best/head.safetensors"):
         assert same_weights(tmp_path / "whole" / name, tmp_path / "killed" / name)
     assert losses_of(tmp_path / "whole") == losses_of(tmp_path / "killed")
