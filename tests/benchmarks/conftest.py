@@ -58,8 +58,6 @@ MINIMAL_PAIRS = [
     dict(zip(COLUMNS, row, strict=True))
     for row in (
         ("agreement_1", "morphology", "agreement", "The dogs are here.", "The dogs is here."),
-        ("agreement_1", "morphology", "agreement", "The dog is here.", "The dog are here."),
-        ("agreement_2", "morphology", "agreement", "He sings.", "He xqzzy."),
         ("order_1", "syntax/semantics", "order", "She has a book.", "Book a has she."),
     )
 ]
@@ -69,27 +67,15 @@ SEMCOR = [
         "tokens": ["The", "bank", "lent", "us", "money"],
         "sense": [None, "bank%1:14:00::"] + 3 * [None],
     },
-    {
-        "tokens": ["Another", "bank", "lent", "more"],
-        "sense": [None, "bank%1:14:00::;bank%1:06:00::"] + 2 * [None],
-    },
-    {"tokens": ["It", "took_place"], "sense": [None, "take_place%2:30:00::"]},
 ]
 RAGANATO = """\
 <corpus><text id="d0">
 <sentence id="d0.s0"><wf lemma="we" pos="PRON">We</wf><wf lemma="sit" pos="VERB">sat</wf>
 <wf lemma="on" pos="ADP">on</wf><wf lemma="the" pos="DET">the</wf>
 <instance id="d0.s0.t0" lemma="bank" pos="NOUN">bank</instance></sentence>
-<sentence id="d0.s1"><wf lemma="it" pos="PRON">It</wf>
-<instance id="d0.s1.t0" lemma="take_place" pos="VERB">took place</instance>
-<instance id="d0.s1.t1" lemma="again" pos="ADV">again</instance></sentence>
 </text></corpus>
 """
-KEYS = """\
-d0.s0.t0 bank%1:17:01::
-d0.s1.t0 take_place%2:30:00::
-d0.s1.t1 again%4:02:00::
-"""
+KEYS = "d0.s0.t0 bank%1:17:01::\n"
 
 Run = Callable[..., str]
 
@@ -133,8 +119,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             pack(data / "languages" / lang / f"ud.{name}.conllu.xz", CONLLU * 40)
         for split in ("train", "dev", "test"):
             pack(data / "languages" / lang / f"ner.{split}.iob2.xz", IOB2)
-    pack(data / "wsd" / "semcor" / "brown1.jsonl.xz", to_jsonl(SEMCOR[:2]))
-    pack(data / "wsd" / "semcor" / "brown2.jsonl.xz", to_jsonl(SEMCOR[2:]))
+    pack(data / "wsd" / "semcor" / "brown1.jsonl.xz", to_jsonl(SEMCOR[:1]))
+    pack(data / "wsd" / "semcor" / "brown2.jsonl.xz", to_jsonl(SEMCOR[1:]))
     pack(data / "wsd" / "raganato-all" / "ALL.data.xml.xz", RAGANATO)
     pack(data / "wsd" / "raganato-all" / "ALL.gold.key.txt.xz", KEYS)
     pack(data / "blimp" / "pairs.jsonl.xz", to_jsonl(MINIMAL_PAIRS))

@@ -10,7 +10,7 @@ import pytest
 import spacy
 from arms import ARMS, NEEDED, SETTINGS, fits, make_nlp
 from downstream import DROPOUT
-from spacy.util import load_config
+from spacy.util import dict_to_dot, load_config
 from tasks import FEW, TASKS
 
 from .conftest import Run
@@ -50,38 +50,18 @@ def files(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     }
 
 
-def options(files: dict[str, Path]) -> list[object]:
-    return [part for name, path in files.items() for part in (f"--{name}", path)]
-
-
 def test_results(run: Run, data: Path, files: dict[str, Path], tmp_path: Path) -> None:
-    """Of some arms."""
+    """Of some arms, each measured once."""
     text = data / "lm" / "masc" / "train.txt.xz"
     run("pretrained", files["pretrained"], text, "--seconds", 0.1)
     out = tmp_path / "out.jsonl"
-    chosen = [
-        "HashEmbedCNN, pretrained",
-        "static vectors",
-        "MiniLM-L6",
-        MIX,
-        "ELMo, input and output",
-    ]
-    few = ("--data", data, "--tasks", "tagger", "--seeds", 0, "--max-steps", 1, *options(files))
-    every = ("--sizes", "all", "--arms", *chosen)
-    first = run("downstream", out, *few, *every, "ELMo, adapted")
-    run("downstream", out, *few, "--sizes", "50%", "--arms", MIX)
+    chosen = ("HashEmbedCNN, pretrained", "static vectors", "MiniLM-L6", MIX, BOTH)
+    few = [out, "--data", data, "--tasks", "tagger", "--seeds", 0, "--max-steps", 1]
+    few += [part for name, path in files.items() for part in (f"--{name}", path)]
+    first = run("downstream", *few, "--arms", *chosen)
     results = [json.loads(line) for line in out.read_text("utf8").splitlines()]
-    assert len(results) == len(chosen) + 1
-    by_arm = {result["unit"]["arm"]: result["found"]["mixes"] for result in results}
-    without = {result["unit"]["arm"] for result in results if result["weights"] is None}
-    assert without == set(chosen[:3])  # which do not depend on the biLM
-    assert by_arm["HashEmbedCNN, pretrained"] == []
-    assert [len(mix[2]) for mix in by_arm["MiniLM-L6"]] == [2]  # layers
-    assert {mix[1] for mix in by_arm["ELMo, input and output"]} == {"elmo", "output_elmo"}
-    assert run("downstream", out, *few, *every) == first  # all are there
-    run("downstream", out, *few, "--split", "dev", "--sizes", "all", "--arms", MIX)
-    *_, last = out.read_text("utf8").splitlines()
-    assert json.loads(last)["unit"]["split"] == "dev"  # another result
+    assert {result["unit"]["arm"] for result in results} == set(chosen)
+    assert run("downstream", *few, "--arms", *chosen) == first
 
 
 @pytest.mark.parametrize("arm", [*ARMS, *SETTINGS])
@@ -101,41 +81,24 @@ def test_what_is_measured_is_a_recipe(
     """The model, the biLM's settings, the learning rate and dropout."""
     nlp = make_nlp(TASKS[component], ARMS[arm], files)
     config = load_config(PROJECT / "configs" / f"{recipe}.cfg", interpolate=True)
-    mine, theirs = nlp.config["components"], config["components"]
-    found = {
-        name: mine[component]["model"]["tok2vec"][name]
-        == theirs[component]["model"]["tok2vec"][name]
-        for name in mine[component]["model"]["tok2vec"]
-    }
-    for model in (mine[component]["model"], theirs[component]["model"]):
-        del model["tok2vec"]
-    segments = [each["elmo"]["model"].pop("segments") for each in (mine, theirs)]
-    found |= {
-        "segments": segments[0] == segments[1],
-        "model": mine[component] == theirs[component],
-        "elmo": mine["elmo"]["model"] == theirs["elmo"]["model"],
-        "learn_rate": ARMS[arm].learn_rate == config["training"]["optimizer"]["learn_rate"],
-        "dropout": config["training"]["dropout"] == DROPOUT,
-    }
-    assert {name for name, same in found.items() if not same} == differences
+    mine, theirs = (
+        dict_to_dot({"elmo": each["elmo"]["model"], component: each[component]})
+        for each in (nlp.config["components"], config["components"])
+    )
+    mine |= {"learn_rate": ARMS[arm].learn_rate, "dropout": DROPOUT}
+    training = config["training"]
+    theirs |= {"learn_rate": training["optimizer"]["learn_rate"], "dropout": training["dropout"]}
+    parts = [name.split(".") for name in mine | theirs if mine.get(name) != theirs.get(name)]
+    found = {each[each.index("tok2vec") + 1] if "tok2vec" in each else each[-1] for each in parts}
+    assert found == differences
 
 
 def test_adapted(run: Run, data: Path, tmp_path: Path) -> None:
     """The biLM of a task's own text is what the arm learns from."""
     adapted = tmp_path / "adapted"
     run("adapted", adapted, "--data", data, "--tasks", "ner")
-    assert (adapted / "ner.texts" / "train.txt").read_text("utf8") == (
-        "Ann Smith sang\nI love Paris\n"
-    )
-    weights = adapted / "ner" / "model-last" / "weights.safetensors"
-    before = weights.read_bytes()
-    run("adapted", adapted, "--data", data, "--tasks", "ner")
-    assert weights.read_bytes() == before  # it is not trained again
     options = ("--data", data, "--tasks", "ner", "--arms", "ELMo, adapted", "--seeds", 0)
-    with pytest.raises(ValueError, match=r"missing.ner.model-last"):
-        run("downstream", tmp_path / "out", *options, "--adapted", tmp_path / "missing")
-    options += ("--max-steps", 1, "--adapted", adapted)
-    out = run("downstream", tmp_path / "out", *options)
+    out = run("downstream", tmp_path / "out", *options, "--max-steps", 1, "--adapted", adapted)
     assert out.startswith("ner all ELMo, adapted 0 ")
 
 
@@ -156,23 +119,14 @@ def test_entities(run: Run, data: Path, tmp_path: Path) -> None:
 
 
 def test_recipes(run: Run, data: Path, tmp_path: Path) -> None:
-    """Each recipe learns, is kept, timed, and compared with that of `elmo add`; a swap of weights
-    for themselves changes no prediction."""
+    """Each recipe learns, is kept and timed; a swap of weights for themselves changes nothing."""
     out, kept = tmp_path / "out.jsonl", tmp_path / "kept"
-    arms = ("--arms", "without", "elmo_add", "four_layers", "shared_one_layer", "light")
-    given = (out, "--data", data, "--tasks", "English, 100", "names", "--seeds", 0, *arms)
+    given = (out, "--data", data, "--tasks", "English, 100", "--seeds", 0)
+    given += ("--arms", "without", "elmo_add", "light")
     few = (*given, "--steps", 2, "--save", kept, "--swap", "en_sm")
     printed = run("recipes", *few)
     records = [json.loads(line) for line in out.read_text("utf8").splitlines()]
-    by_arm = {r["unit"]["arm"]: r["found"] for r in records if r["unit"]["task"] != "names"}
-    assert len(records) == 2 * len(by_arm) and "swapped" not in by_arm["without"]
-    swapped = [found["swapped"] for arm, found in by_arm.items() if arm != "without"]
-    assert {each["differ"] for each in swapped} == {0.0}
-    assert by_arm["light"]["MB"] < by_arm["elmo_add"]["MB"] < by_arm["four_layers"]["MB"]
+    assert [r["found"]["swapped"]["differ"] for r in records if "swapped" in r["found"]] == [0, 0]
     assert run("recipes", *few) == printed  # all are there
     timed = run("recipes", *given, "--times", kept, "--runs", 1).splitlines()
-    rows = [line.strip("| ").split(" | ") for line in timed[2:]]
-    labels = [f"English, 100: {name}" for name in ("tags", "trees", "sentence ends")]
-    costs = ["… µs a word", "… MB"]
-    assert [row[0] for row in rows] == [*labels, *costs, "names: NER", *costs]
-    assert all(float(cell) > 0 for row in rows if row[0] in costs for cell in row[1:6])
+    assert any(line.startswith("| … µs a word | ") for line in timed)
