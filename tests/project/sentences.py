@@ -13,8 +13,7 @@ from spacy.tokens import Doc
 SCRIPTS = Path(__file__).parents[2] / "project" / "scripts"
 _NAMES = run_path(str(SCRIPTS / "sentences.py"))
 
-PHRASE, TOPICS = _NAMES["PHRASE"], _NAMES["TOPICS"]
-ENTITIES = {"PERSON", "GPE", "ORG"}
+TOPICS = _NAMES["TOPICS"]
 annotated_docs = _NAMES["annotated_docs"]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import lzma
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,15 +13,7 @@ from spacy_elmo.text.readers import blank
 
 from .sentences import annotated_docs, write_local_folder
 
-SCRIPTS = Path(__file__).parents[2] / "project" / "scripts"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def scripts() -> None:
-    """The scripts import each other by their names."""
-    sys.path.insert(0, str(SCRIPTS))
-    yield
-    sys.path.remove(str(SCRIPTS))
+pytestmark = pytest.mark.usefixtures("scripts")
 
 
 def read(kind: str, path: Path, lang: str = "en") -> list[Doc]:
@@ -215,19 +206,7 @@ def test_too_few_labels() -> None:
             check_labels(task, {"train": docs, "test": test})
 
 
-def test_entities_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In a test set whose labels are not published."""
-    from corpora import main
-
-    write_local_folder(tmp_path / "data")
-    path = next((tmp_path / "data" / "ner").glob("*/test.iob.xz"))
-    path.write_bytes(lzma.compress(b"Anna\tO\n"))
-    with pytest.raises(SystemExit):
-        main(tmp_path / "run", size="tiny", local=str(tmp_path / "data"))
-    assert "ner: there is no label" in capsys.readouterr().err
-
-
-def test_a_local_folder(tmp_path: Path) -> None:
+def test_a_local_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """English data from a folder are read at each size; tiny does not take its own sentences."""
     from corpora import main
 
@@ -252,6 +231,11 @@ def test_a_local_folder(tmp_path: Path) -> None:
     for split, step in [("train", 1), ("dev", 3)]:
         text = (tmp_path / "run" / "text" / f"{split}.txt").read_text(encoding="utf-8")
         assert text.splitlines() == [doc.text.strip() for doc in expected[::step]]
+    # A test set whose labels are not published
+    (tmp_path / "data" / "ner" / "wnut17" / "test.iob.xz").write_bytes(lzma.compress(b"Anna\tO\n"))
+    with pytest.raises(SystemExit):
+        main(tmp_path / "run", size="tiny", local=str(tmp_path / "data"))
+    assert "ner: there is no label" in capsys.readouterr().err
 
 
 def test_raw_text_without_spaces(

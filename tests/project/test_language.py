@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -20,16 +19,8 @@ from spacy_elmo.text.shards import write_meta, write_shards
 from ..pipeline.helpers import write_weights
 from ..threads import one_thread  # noqa: F401  # for every test here
 
-SCRIPTS = Path(__file__).parents[2] / "project" / "scripts"
+pytestmark = pytest.mark.usefixtures("scripts")
 ROW = "1\tHan\than\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\tgår {}\tgå\tVERB\tVB\t_\t0\troot\t_\t_\n\n"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def scripts() -> Iterator[None]:
-    """The scripts import each other by their names."""
-    sys.path.insert(0, str(SCRIPTS))
-    yield
-    sys.path.remove(str(SCRIPTS))
 
 
 def test_what_the_last_steps_need(
@@ -93,41 +84,37 @@ def test_what_a_text_warns_of() -> None:
     assert "no capitals" in capitals and "more than 100 words" in ends
 
 
-def test_labelled_sentences_in_another_script(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Он иде.", "100% of the letters of the labelled sentences"),
+        ("han går.", "17% of the letters of the labelled sentences"),  # which have capitals
+        ("-No -dijo Han-.", "66.7% of the words have a hyphen in front"),
+        ("Han går. — No — dijo Han.", ""),
+    ],
+)
+def test_text_unlike_the_labelled_sentences(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
 ) -> None:
-    """Or with capitals that the text lacks: what a biLM learns of the one does not help there."""
+    """What a biLM learns of the one does not help with the other."""
     from language_data import main
-    from text_facts import unseen_letters
 
     for split in ("train", "test"):
         (tmp_path / f"sr-ud-{split}.conllu").write_text(ROW.format(1) * 3, encoding="utf-8")
-    text = tmp_path / "text.txt"
-    for written, share in (("Он иде.", "100%"), ("han går.", "17%"), ("Han går.", "")):
-        text.write_text(f"{written}\n" * 50, encoding="utf-8")
-        main(tmp_path / "run", lang="sr", text=str(text), conllu=str(tmp_path))
-        output = " ".join(capsys.readouterr().out.split())
-        assert (f"{share} of the letters of the labelled sentences" in output) == bool(share)
-        assert bool(share) == ("write both in one script" in output)
+    (tmp_path / "text.txt").write_text(f"{text}\n" * 50, encoding="utf-8")
+    main(tmp_path / "run", lang="sr", text=str(tmp_path / "text.txt"), conllu=str(tmp_path))
+    output = " ".join(capsys.readouterr().out.split())
+    assert said in output
+    assert ("write both in one script" in output or "hyphen in front" in output) == bool(said)
+
+
+def test_letters_and_dashes() -> None:
+    from text_facts import stuck_dashes, unseen_letters
+
     [line] = unseen_letters(["čaša", "za", "čaj"], ["casa", "z", "j", "č", "1"])
     assert "11% of the letters" in line and "such as š:" in line
     assert not list(unseen_letters([*("aj" * 200), "ő"], ["aj"]))
     assert not list(unseen_letters(["1", "."], ["aj"]))
-
-
-def test_dashes_stuck_to_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from language_data import main
-    from text_facts import stuck_dashes
-
-    for split in ("train", "test"):
-        (tmp_path / f"es-ud-{split}.conllu").write_text(ROW.format(1), encoding="utf-8")
-    text = tmp_path / "text.txt"
-    for written, share in (("-No -dijo Han-.", "66.7%"), ("— No — dijo Han.", "")):
-        text.write_text(f"{written}\n" * 50, encoding="utf-8")
-        main(tmp_path / "run", lang="es", text=str(text), conllu=str(tmp_path))
-        output = " ".join(capsys.readouterr().out.split())
-        assert (f"{share} of the words have a hyphen in front" in output) == bool(share)
-        assert bool(share) == ("hyphen in front" in output)
     assert not list(stuck_dashes(["Dit-il -- 5 -5 a-b x-ray -.", "Start- und Zielort"]))
 
 
@@ -245,14 +232,12 @@ def test_a_treebank_called_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     from datasets import find_file
 
     monkeypatch.chdir(tmp_path)
-    for folder in (tmp_path / "assets" / "de", tmp_path / "data" / "languages" / "de"):
-        folder.mkdir(parents=True)
-        suffix = ".xz" if "data" in folder.parts else ""
-        for split in ("few", "test"):
-            (folder / f"ud.{split}.conllu{suffix}").touch()
-        for local in ("", str(tmp_path / "data")) if suffix else ("",):
-            assert find_file("ud", "train", "de", local).name.startswith("ud.few.conllu")
-            assert find_file("ud", "dev", "de", local) is None
+    for local, name in (("", "assets/de/ud.few.conllu"), ("data", "languages/de/ud.few.conllu.xz")):
+        file = tmp_path / local / name
+        file.parent.mkdir(parents=True)
+        file.touch()
+        assert find_file("ud", "train", "de", local).name == file.name
+        assert find_file("ud", "dev", "de", local) is None
 
 
 @pytest.mark.parametrize("is_fast", [True, False])
@@ -265,64 +250,37 @@ def test_an_hour_uses_what_there_is(
     """The size `hour`, and bfloat16; a line where that is not fast."""
     import bilm
 
-    commands: list[list[str]] = []
-    monkeypatch.setattr(bilm, "elmo", lambda *parts: commands.append(list(map(str, parts))))
+    commands: list[str] = []
+    monkeypatch.setattr(bilm, "elmo", lambda *parts: commands.append(" ".join(map(str, parts))))
     monkeypatch.setattr(bilm, "has_fast_bfloat16", lambda: is_fast)
     (tmp_path / "text").mkdir()
     for split in ("train", "dev"):
         (tmp_path / "text" / f"{split}.txt").touch()
     (tmp_path / "language.json").write_text('{"max_characters_per_token": 50}')
-    bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=60, steps=9)
-    printed = capsys.readouterr().out
-    assert [command[0] for command in commands] == [
-        "init-config", "tokenize", "tokenize", "pretrain"
-    ]  # fmt: skip
-    assert commands[0][commands[0].index("--size") + 1] == "hour"
-    pretrain = " ".join(commands[-1])
+
+    def run(lang: str = "de", **settings: Any) -> list[str]:
+        """The commands of `elmo`."""
+        commands.clear()
+        bilm.main(tmp_path, bilm="pretrain", lang=lang, **{"minutes": 60, **settings})
+        return commands
+
+    init, *_, pretrain = run(steps=9)
+    assert "--size hour" in init and "--training.max_steps 9 " in pretrain
     assert ("--training.mixed_precision true" in pretrain) == is_fast
-    assert ("bfloat16" in printed) == (not is_fast)
-    assert "--training.max_steps 9 " in pretrain
-    bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=300, steps=40_000)
-    assert "--training.max_steps 40000 " in " ".join(commands[-1])  # an hour has no limit
-    bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=60)
-    assert "--minutes 60 " in " ".join(commands[-1])
+    assert ("bfloat16" in capsys.readouterr().out) == (not is_fast)
+    assert "--training.max_steps 40000 " in run(minutes=300, steps=40_000)[-1]  # no limit
+    assert "--minutes 60 " in run()[-1]
     # A config of one's own has its own settings.
-    bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=60, steps=9, config="my.cfg")
-    assert "mixed_precision" not in " ".join(commands[-1])
+    assert "mixed_precision" not in run(steps=9, config="my.cfg")[-1]
     for minutes in (0, -1):  # 0 is no pretraining without a limit
         with pytest.raises(SystemExit):
-            bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=minutes)
+            run(minutes=minutes)
     assert "--vars.minutes is -1: give a number above 0" in capsys.readouterr().err
     # What was tokenized by other rules is not used.
     for split in ("train", "dev"):
         write_shards([["Er", "geht"]], tmp_path / "shards" / split)
         write_meta(tmp_path / "shards" / split, "de", BY_RULES)
-    del commands[:]
-    for lang in ("de", "xx"):
-        bilm.main(tmp_path, bilm="pretrain", lang=lang, minutes=60, steps=9)
-    assert [command[0] for command in commands] == [
-        "init-config", "pretrain", "init-config", "tokenize", "tokenize", "pretrain"
-    ]  # fmt: skip
-
-
-def test_configs_of_few_labels(tmp_path: Path) -> None:
-    from sizes import Size
-    from train import make_added
-
-    size = Size(steps=30, eval_every=30, min_action_freq=5)
-    plain = make_added("parser", "plain", size, "")
-    elmo = make_added("parser", "elmo", size, str(write_weights(tmp_path / "tiny")))
-    assert plain["nlp"]["pipeline"] == ["tok2vec", "parser"]
-    assert elmo["nlp"]["pipeline"] == ["elmo", "tok2vec", "parser"]
-    for config in (plain, elmo):
-        training = config["training"]
-        assert (training["max_steps"], training["eval_frequency"], training["patience"]) == (
-            30,
-            30,
-            0,
-        )
-        assert config["corpora"]["train"]["gold_preproc"]
-        assert config["components"]["parser"]["min_action_freq"] == 5
+    assert len(run()) == 2 and len(run("xx")) == 4
 
 
 def test_a_parser_of_few_sentences(tmp_path: Path) -> None:
@@ -357,24 +315,3 @@ def test_results_of_earlier_data_go(tmp_path: Path) -> None:
     assemble.main(tmp_path, tasks="ner", lang="xx")
     assert (tmp_path / "pipeline" / "elmo").is_dir()
     assert not (tmp_path / "pipeline" / "ner").exists()
-
-
-def test_a_wheel_of_any_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whose name has it in another form than `--vars.version`."""
-    import smoke_test
-
-    nlp, commands = spacy.blank("xx"), []
-    nlp.to_disk(tmp_path / "pipeline")
-    (tmp_path / "corpus" / "ud").mkdir(parents=True)
-    DocBin(docs=[nlp("Hei!")]).to_disk(tmp_path / "corpus" / "ud" / "test.spacy")
-    wheel = tmp_path / "wheels" / "xx_tasks-1.0.0rc1-py3-none-any.whl"
-    wheel.parent.mkdir()
-    wheel.touch()
-
-    def run(command: list[str], **options: object) -> SimpleNamespace:
-        commands.append(command)
-        return SimpleNamespace(stdout=json.dumps([nlp("Hei!").to_json()]))
-
-    monkeypatch.setattr(smoke_test.subprocess, "run", run)
-    smoke_test.main(tmp_path, wheel.parent / "xx_tasks-*.whl")
-    assert commands[0][-1] == str(wheel) and commands[1][-1] == "xx_tasks"
