@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 import shutil
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import spacy_elmo
 from spacy_elmo import Encoder
-from spacy_elmo.cli import app
 from spacy_elmo.encoding import job
 
+from ..docs.pages import blocks, run_blocks
 from ..pipeline.helpers import TOLERANCE, max_difference
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scale.md").read_text(encoding="utf-8")
 
 
-def run_section(title: str) -> dict[str, Any]:
-    """Run the snippets and commands of a section of the page; returns the snippets' names."""
-    section = PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
-    names: dict[str, Any] = {}
-    for language, content in re.findall(r"^```(\w+)\n(.*?)^```$", section, re.M | re.S):
-        if language == "python":
-            exec(content, names)
-            continue
-        command = shlex.split(content.removeprefix("python -m spacy elmo "))
-        result = CliRunner().invoke(app, command)
-        assert result.exit_code == 0, result.output
-    return names
+@pytest.fixture
+def run_section(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
+    """Runs a section of the page; returns the names in its snippets."""
+    return lambda title: run_blocks(
+        blocks(PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]), monkeypatch
+    )
 
 
 @pytest.fixture
@@ -51,13 +43,13 @@ def flatten(vectors: Any) -> np.ndarray:
     return np.concatenate([np.array(list(row), "float32").reshape(-1, 256) for row in vectors])
 
 
-def test_page_on_pipelines(texts) -> None:
+def test_page_on_pipelines(texts, run_section) -> None:
     vectors = run_section("In a spaCy pipeline")["vectors"]
     expected = Encoder()(texts)
     assert max_difference(vectors, expected) <= TOLERANCE
 
 
-def test_page_on_one_machine(texts) -> None:
+def test_page_on_one_machine(texts, run_section) -> None:
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     names = run_section("On one machine")
@@ -71,7 +63,7 @@ def test_page_on_one_machine(texts) -> None:
 
 
 @pytest.mark.slow
-def test_page_on_ray(texts) -> None:
+def test_page_on_ray(texts, run_section) -> None:
     ray = pytest.importorskip("ray")
     parquet = pytest.importorskip("pyarrow.parquet")
     try:
@@ -87,7 +79,7 @@ def test_page_on_ray(texts) -> None:
 
 
 @pytest.mark.slow
-def test_page_on_spark(texts, monkeypatch) -> None:
+def test_page_on_spark(texts, run_section, monkeypatch) -> None:
     pytest.importorskip("pyspark")
     parquet = pytest.importorskip("pyarrow.parquet")
     if shutil.which("java") is None:
