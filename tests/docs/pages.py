@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from spacy.cli._util import app as spacy_app
 from spacy.util import load_config
@@ -32,6 +34,16 @@ FEW_PRETRAINING_STEPS = {
 def blocks(page: str) -> list[tuple[str, str, str]]:
     """Mark, language and content of each fenced block."""
     return BLOCK.findall(page)
+
+
+def assert_close(now: str, before: str) -> None:
+    """Pictures have the same labels, in the same places up to rounding: another version of
+    matplotlib places a letter elsewhere."""
+    labels = [re.findall(r">([^<]+)</text>", text) for text in (now, before)]
+    assert labels[0] == labels[1]
+    numbers = [np.array(re.findall(r"-?\d+(?:\.\d+)?", text), float) for text in (now, before)]
+    assert len(numbers[0]) == len(numbers[1])
+    np.testing.assert_allclose(*numbers, rtol=0, atol=1)
 
 
 def run_page(
@@ -67,7 +79,12 @@ def run_blocks(
 
 
 def run_command(command: str, monkeypatch: pytest.MonkeyPatch, few_steps: str = FEW_STEPS) -> None:
-    """Run a command of spaCy's or ours in this process; a training takes a few steps."""
+    """Run a command of spaCy's or ours in this process; a training takes a few steps. `cp` copies
+    a file of the repository."""
+    if command.startswith("cp "):
+        source, target = shlex.split(command)[1:]
+        shutil.copy(ROOT / source, target)
+        return
     assert command.startswith(SPACY), command
     ours = command.startswith(ELMO)
     arguments = shlex.split(command.removeprefix(ELMO if ours else SPACY), comments=True)

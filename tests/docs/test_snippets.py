@@ -16,17 +16,16 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import load_model_from_config
 from thinc.api import Config
-from typer.testing import CliRunner
 
 import spacy_elmo
 import spacy_elmo.pipeline.surprisal  # also where another version's entry points are installed
-from spacy_elmo.cli import app
 from spacy_elmo.pretraining.config import PretrainConfig, read_config
 
-from ..pipeline.helpers import WIDTH, write_weights
+from ..cli.helpers import succeed
+from ..pipeline.helpers import WIDTH, make_nlp, write_weights
 from ..pretraining.helpers import PROSE, config_text
 from ..threads import one_thread  # noqa: F401
-from .pages import blocks, run_command, run_page
+from .pages import blocks, run_blocks, run_command, run_page
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,8 +38,7 @@ def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("german.txt").write_text("Ein Satz. Noch einer! " * 15, encoding="utf-8")
     names = run_page("migration.md", monkeypatch)
     assert names["doc"].tensor.shape == (len(names["doc"]), 16)
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"store": ["layers"], "model": {"weights": "converted"}})
+    nlp = make_nlp("converted", store=["layers"])
     [expression] = re.findall(
         r"`(np\.concatenate[^`]*)`", (ROOT / "docs/migration.md").read_text("utf-8")
     )
@@ -144,13 +142,7 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = blocks((ROOT / "docs" / "pretraining.md").read_text(encoding="utf-8"))
     assert {language for _, language, _ in found} == {"python", "bash", "ini", "console"}
     configs = [content for _, language, content in found if language == "ini"]
-    names: dict[str, Any] = {}
-    for _, language, content in found:
-        if language == "python":
-            exec(content, names)
-        for command in content.splitlines() if language == "bash" else []:
-            run_command(command, monkeypatch)
-    nlp = names["nlp"]
+    nlp = run_blocks([each for each in found if each[1] in ("python", "bash")], monkeypatch)["nlp"]
     assert [token.text for token in nlp("나는 집에 간다.")] == ["나는", "집에", "간다", "."]
     for out in ("training", "adapted"):
         model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": f"{out}/model-best"}
@@ -191,6 +183,5 @@ def test_what_predict_prints() -> None:
     page = (ROOT / "docs" / "language-model.md").read_text(encoding="utf-8")
     [command] = re.findall(r"^python -m spacy elmo (predict .* --top 3)$", page, flags=re.MULTILINE)
     shown = re.search(r"(?:^    .*\n|^\n)+", page[page.index(command) :], flags=re.MULTILINE)
-    result = CliRunner().invoke(app, shlex.split(command))
     assert shown is not None
-    assert shown.group().split() == result.output.split()
+    assert shown.group().split() == succeed(*shlex.split(command)).split()

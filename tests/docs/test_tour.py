@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+from .pages import DOCS, assert_close
 
 
 def outputs(notebook: dict[str, Any]) -> list[tuple[str, str]]:
@@ -45,10 +42,7 @@ def test_tour(tmp_path: Path) -> None:
         if kind == "text/plain":
             assert now == before
             continue
-        # Pictures, up to rounding: another version of matplotlib places a letter elsewhere.
-        assert len(NUMBER.findall(now)) == len(NUMBER.findall(before))
-        numbers = (np.array(NUMBER.findall(text), float) for text in (before, now))
-        np.testing.assert_allclose(*numbers, rtol=0, atol=1)
+        assert_close(now, before)
     assert sum("<svg" in text for _, text in new) >= 2
     tags = next(text for _, text in new if "PRON" in text)
     assert "('play', 'VERB'), ('the', 'DET'), ('play', 'NOUN')" in " ".join(tags.split())
