@@ -170,8 +170,8 @@ def find_job(
     if force or before is None:
         remove_parts(parts)
     elif not resume:
-        how = "is finished" if is_finished else "is not finished: continue it with --resume"
-        raise ValueError(f"The job of '{out}' {how}. Use --force to encode it again.")
+        how = "complete. Use" if is_finished else "not complete. Use --resume to complete it, or"
+        raise ValueError(f"The output '{out}' of an earlier job is {how} --force to encode again.")
     elif before != job:
         differing = [name for name in {**job, **before} if before.get(name) != job.get(name)]
         changes = ", ".join(f"{name} = {before.get(name)!r}" for name in differing)

@@ -72,7 +72,7 @@ def test_resume(text, tmp_path, weights) -> None:
     for name in ("a.npy", "c.tokens.jsonl", "d.npy.json"):
         (tmp_path / name).write_text("{}")
     for name, argument, said in [
-        ("out.npy", "--quiet", "is finished. Use --force"),
+        ("out.npy", "--quiet", "is complete. Use --force"),
         ("out.npy", "--layers=all", "has layers = 'mix'"),
         ("a.npy", "--resume", "Already there: "),
         ("a.npy", "--force", "Already there: "),
@@ -131,7 +131,7 @@ def test_a_file_that_somebody_has_removed_is_written_again(name, text, tmp_path,
     before = content(out)
     for again in ("--resume", "--force"):
         shutil.rmtree(out) if out.is_dir() else (tmp_path / name).unlink()
-        assert refused("is not finished: continue it", text, out, "-w", weights)
+        assert refused("is not complete. Use --resume", text, out, "-w", weights)
         assert refused("has layers = 'mix'", text, out, "-w", weights, "--resume", "--layers=top")
         assert run(text, out, "-w", weights, again).exit_code == 0
         assert content(out) == before
@@ -153,7 +153,7 @@ def interrupt(*arguments: Any) -> None:
 
 
 def test_a_job_that_was_not_joined(broken_off, text, weights) -> None:
-    assert refused("is not finished: continue it with --resume", text, broken_off, "-w", weights)
+    assert refused("is not complete. Use --resume", text, broken_off, "-w", weights)
     assert refused("has level = ", text, broken_off, "-w", weights, "--resume", "--level=documents")
     spacy_elmo.encode(text, broken_off, weights=weights, resume=True)
     result = content(broken_off)
@@ -175,7 +175,7 @@ def test_a_job_that_was_not_renamed(text, tmp_path, weights, monkeypatch) -> Non
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(os, "replace", lambda *to: interrupt() if to[1] == out else replace(*to))
         spacy_elmo.encode(text, out, weights=weights, layers="top", force=True)
-    assert refused("is not finished: continue it with --resume", text, out, "-w", weights)
+    assert refused("is not complete. Use --resume", text, out, "-w", weights)
     assert refused("has layers = 'top'", text, out, "-w", weights, "--resume")
     assert run(text, out, "-w", weights, "--resume", "--layers=top").exit_code == 0
     assert content(out) == expected
