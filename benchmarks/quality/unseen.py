@@ -19,9 +19,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    [corpus] = (folder / "corpus").glob("*/train.spacy")
     vocab = spacy.blank("xx").vocab
-    files = corpus, corpus.with_name("test.spacy")
+    files = (folder / "corpus" / "ud" / f"{split}.spacy" for split in ("train", "test"))
     train, test = ([*DocBin().from_disk(file).get_docs(vocab)] for file in files)
     known = {token.text for doc in train for token in doc}
     for arm in (NOTHING, ELMO):
@@ -30,7 +29,7 @@ def main() -> None:
         pairs = [pair for both in zip(test, docs, strict=True) for pair in zip(*both, strict=True)]
         for words, is_known in [("words that the training set has", True), ("other words", False)]:
             right = [a.tag_ == b.tag_ for a, b in pairs if (a.text in known) == is_known]
-            print(f"{arm}: {sum(right) / len(right):.1%} of {len(right):,} {words}")
+            print(f"{arm}: {sum(right) / max(1, len(right)):.1%} of {len(right):,} {words}")
 
 
 if __name__ == "__main__":

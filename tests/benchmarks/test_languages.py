@@ -27,3 +27,5 @@ def test_a_run_of_few_steps(data: Path, tmp_path: Path, run: Run) -> None:
     )
     run("languages", tmp_path, *given)
     assert (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines() == lines
+    printed = run("unseen", tmp_path / "de-novels-0.05").splitlines()
+    assert [line.partition(":")[0] for line in printed] == ["nothing"] * 2 + ["ELMo"] * 2
