@@ -29,7 +29,8 @@ def main() -> None:
         pairs = [pair for both in zip(test, docs, strict=True) for pair in zip(*both, strict=True)]
         for words, is_known in [("words that the training set has", True), ("other words", False)]:
             right = [a.tag_ == b.tag_ for a, b in pairs if (a.text in known) == is_known]
-            print(f"{arm}: {sum(right) / max(1, len(right)):.1%} of {len(right):,} {words}")
+            share = f"{sum(right) / len(right):.1%} of " if right else ""
+            print(f"{arm}: {share}{len(right):,} {words}")
 
 
 if __name__ == "__main__":

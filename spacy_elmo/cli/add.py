@@ -27,11 +27,11 @@ def add_cli(
     Add ELMo to a config, for every component that can learn from it.
 
     The config may come from `spacy init config`, `fill-config`, the quickstart widget or a trained
-    pipeline. Each component whose model has token vectors (a block `tok2vec`) gets the ELMo
-    layers for its kind. A component that learns from ELMo already stays as it is. A `tok2vec` component reads
-    ELMo for its listeners, or is removed if it has none left. The new config is complete. Settings
-    of the config can be given as options, as to `spacy train`: `--paths.vectors null` leaves out
-    static vectors.
+    pipeline. Each component whose model has token vectors (a block `tok2vec`) gets the ELMo layers
+    for its kind. A component that learns from ELMo already stays as it is. A `tok2vec` component
+    reads ELMo for its listeners, or is removed if it has none left. The new config is complete.
+    Settings of the config can be given as options, as to `spacy train`: `--paths.vectors null`
+    leaves out static vectors.
     """
     from ..pipeline.add.add_elmo import add_elmo
 

@@ -40,8 +40,8 @@ def compare_cli(
 
     Give the data as to `spacy train`: `--paths.train train.spacy --paths.dev dev.spacy`. Other
     settings of the config can be given as options too. ELMo is added as by `elmo add`; both sides
-    have the same seeds, steps, patience and optimizer, that of `elmo add`. All scores are on the dev set, which also chooses the
-    best step of each training.
+    have the same seeds, steps, patience and optimizer, that of `elmo add`. All scores are on the
+    dev set, which also chooses the best step of each training.
 
     The 95% interval is that of a paired bootstrap: up to 1,000 draws of dev Docs and seeds, with
     replacement. If it includes zero, the difference may be chance. `errors` is the change in the

@@ -35,12 +35,12 @@ def convert_cli(
     """
     Convert a biLM to the format of this package, or to the published one.
 
-    The format of this package is a directory with config.json and weights.safetensors; the published format is an
-    options.json with an HDF5 file, which the archived ELMo implementations can read. IN can also be
-    a directory of ELMoForManyLangs. Published weights get a warm state, the state from which every
-    sentence starts. It is computed from an English text; give --warm-text for another language.
-    With --statistics, `similarity` in pipelines compares words and their contexts; without, it is
-    the cosine of mean vectors.
+    The format of this package is a directory with config.json and weights.safetensors; the
+    published format is an options.json with an HDF5 file, which the archived ELMo implementations
+    can read. IN can also be a directory of ELMoForManyLangs. Published weights get a warm state,
+    the state from which every sentence starts. It is computed from an English text; give
+    --warm-text for another language. With --statistics, `similarity` in pipelines compares words
+    and their contexts; without, it is the cosine of mean vectors.
     """
     from ..bilm.int8 import round_gates
     from ..util.files import atomic_directory

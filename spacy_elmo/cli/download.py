@@ -24,8 +24,9 @@ def download_cli(
     Download published weights.
 
     The command converts the files and stores the weights in your cache folder ($SPACY_ELMO_CACHE),
-    where weights = "NAME" finds them without a network. Nothing else in this package downloads anything.
-    Without an argument, the command lists the weights that it knows by name, with their addresses.
+    where weights = "NAME" finds them without a network. Nothing else in this package downloads
+    anything. Without an argument, the command lists the weights that it knows by name, with their
+    addresses.
     --force downloads them again; they must be the same files, unless --sha256 gives other
     checksums.
     """

@@ -31,7 +31,7 @@ Column = Annotated[str | None, typer.Option("--column", help="Column of .jsonl (
 Processes = Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes, at most one for each processor; each computes on one core")]
 Json = Annotated[bool, typer.Option("--json", "-j", help="Output JSON")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no messages")]
-Force = Annotated[bool, typer.Option("--force", "-F", help="Overwrite the output if it exists; a directory, only if this command has written all of it")]
+Force = Annotated[bool, typer.Option("--force", "-F", help="Replace the output if it exists")]
 Picture = Annotated[Path | None, typer.Option("--output", "-o", help="Picture to write: .svg, .png, .pdf or .jpg; needs the extra viz", dir_okay=False)]
 # fmt: on
 

@@ -30,10 +30,11 @@ def senses_cli(
     Group the contexts of a word in a corpus by sense.
 
     Contexts are compared by what the biLM expects in the word's place, by the other words in the
-    sentence, and by the topic of the sentence. Average linkage on cosine distances groups them. The number of
-    groups is the one with the best silhouette (or --senses). Each group shows its keywords, and its most
-    typical contexts first. Equal sentences count once. Similar contexts need not have the same
-    sense in a dictionary. --json prints all contexts. The command needs the extra viz.
+    sentence, and by the topic of the sentence. Average linkage on cosine distances groups them. The
+    number of groups is the one with the best silhouette (or --senses). Each group shows its
+    keywords, and its most typical contexts first. Equal sentences count once. Similar contexts need
+    not have the same sense in a dictionary. --json prints all contexts. The command needs the extra
+    viz.
 
     The picture has a point for each context, with words of its sentence if there is room. Near
     points are similar contexts: the axes are the first two principal components of the word's
