@@ -56,7 +56,7 @@ def convert_cli(
             source.words, source.head = None, {}
         if lang:
             source.card.meta["lang"] = lang
-        if vocab is not None and (source.layout != "published" or source.words is None):
+        if vocab is not None and (source.format != "published" or source.words is None):
             raise ValueError(f"There is no published head for --vocab in {sources}: drop it.")
         if source.words == []:
             msg.warn(

@@ -93,7 +93,7 @@ def test_beside_the_config_of_something_else(files, tmp_path):
         (tmp_path / name / "config.cfg").write_text("[training]\nseed = 0")
         with pytest.raises(ValueError, match=r"elmo convert .*-converted"):
             find_weights(tmp_path / name)
-        assert read_source([tmp_path / name]).layout == name
+        assert read_source([tmp_path / name]).format == name
 
 
 @pytest.mark.parametrize(("packed", "in_zip"), [(False, False), (True, True)])
@@ -102,7 +102,7 @@ def test_what_lies_beside_published_weights(packed, in_zip, files, tmp_path):
     content = without(files, "vocab.txt") | vocab | OTHERS | {"README.md": "# தமிழ்".encode()}
     given = make_zip(tmp_path / "x.zip", content) if in_zip else make_folder(tmp_path, content)
     source = read_source([given])
-    assert source.layout == "published"
+    assert source.format == "published"
     assert source.card.documents == {"README.md": "# தமிழ்", "LICENSE": "CC"}
     assert source.words == WORDS
     assert torch.equal(source.head["weight"], torch.arange(25.0).reshape(5, 5))

@@ -45,8 +45,7 @@ def to_options(config: BiLMConfig) -> dict[str, Any]:
     if config.token_encoder != "char_cnn":
         raise ValueError(
             f"The published format is for biLMs with a char-CNN; this one has token_encoder = "
-            f"{config.token_encoder!r}, which no other implementation reads. Write the native "
-            f"layout (--to native)."
+            f"{config.token_encoder!r}, which no other implementation reads. Drop --to published."
         )
     return {
         "bidirectional": True,

@@ -27,7 +27,7 @@ class Source:
     """A biLM with everything that belongs to it.
 
     Attributes:
-        layout: the format of its files, ``"native"``, ``"published"`` or ``"many_langs"``.
+        format: the format of its files, ``"native"``, ``"published"`` or ``"many_langs"``.
         model: the biLM.
         words: the V words of the head. None if there is no head; empty if its words are unknown,
             and the head is left out.
@@ -36,7 +36,7 @@ class Source:
         statistics: the statistics, or None.
     """
 
-    layout: str
+    format: str
     model: BiLM
     words: list[str] | None = None
     head: Tensors = field(default_factory=dict)
@@ -53,12 +53,12 @@ class Source:
         self.model.warm_h, self.model.warm_c = self.model.compute_warm_state(sentences)
         self.statistics = None
 
-    def save(self, path: Path, layout: str = "native", half: bool = False) -> None:
+    def save(self, path: Path, format: str = "native", half: bool = False) -> None:
         """Write everything into a directory that exists.
 
         Args:
             path: the directory.
-            layout: ``"native"`` or ``"published"``.
+            format: ``"native"`` or ``"published"``.
             half: store the weights in half precision (native format only).
         """
         self.card.save(path)
@@ -66,7 +66,7 @@ class Source:
             write_bytes(path / STATISTICS, self.statistics.to_bytes())
         if self.words:
             write_bytes(path / VOCAB, "".join(f"{word}\n" for word in self.words).encode())
-        if layout == "published":
+        if format == "published":
             write_published(self.model, path, self.head)
             return
         save_bilm(self.model, path, half=half)
