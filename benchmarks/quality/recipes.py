@@ -4,10 +4,11 @@
     python benchmarks/quality/recipes.py OUT --data DATA --times PIPELINES
 
 Each arm is a config of `spacy init config`, changed by `add_elmo` and then here, and trained for
-fixed steps. Nothing is selected; scores are those of the dev set with the averages of the
-parameters, and with the last ones. ``--save`` keeps the pipelines of the first seed in a folder,
-whose microseconds a word ``--times`` measures, in turn. ``--swap WEIGHTS`` lets each pipeline read
-with other weights of the same biLM, too: what int8 gates change. OUT is a file of `results.py`.
+fixed steps. Nothing is selected; scores are those of the dev set, or with ``--split test`` of the
+test set, with the averages of the parameters. ``--save`` keeps the pipelines of the first seed in a
+folder, whose microseconds a word ``--times`` measures, in turn. ``--swap WEIGHTS`` lets each
+pipeline read with other weights of the same biLM, too: what int8 gates change. OUT is a file of
+`results.py`.
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ TASKS = {
     "English, 100": Task(["tagger", "parser"], TREES, ten, 10, N_DEV, 200),
     "English, 500": Task(["tagger", "parser"], TREES, ten, 50, N_DEV, 600),
     "English, 5000": Task(["tagger", "parser"], TREES, ten, 500, N_DEV, 900),
+    "English, 12544": Task(["tagger", "parser"], TREES, ten, None, N_DEV, 2000),
     "names": Task(["ner"], ["ents_f"], read_wnut, None, 10 * N_DEV, 1000),
     "spans": Task(["spancat"], ["spans_sc_f"], read_spans, None, 10 * N_DEV, 400),
     "German, 400": Task(
@@ -185,7 +187,7 @@ def make_config(
 
 def examples(nlp: Language, task: Task, data: Path, split: str) -> list[Example]:
     """The Docs of a split, predicted from their text where spaCy's tokenizer reads it."""
-    n = task.n_docs if split == "train" else task.n_dev
+    n = {"train": task.n_docs, "dev": task.n_dev, "test": None}[split]
     docs = DocBin(docs=itertools.islice(task.read(data, split), n), store_user_data=True)
     found = [doc for doc in docs.get_docs(nlp.vocab) if len(doc)]
     return [Example(nlp.make_doc(doc.text), doc) for doc in found]
@@ -210,7 +212,7 @@ def measure(
     """Train once: scores in percent, MB of the components without the biLM, seconds of one core.
 
     Args:
-        unit: "task", "arm" and "seed".
+        unit: "task", "arm" and "seed"; "split", if it is not the dev set.
         data: see `tasks`.
         save: where to write the pipeline.
         swap: other weights, with which the pipeline reads, too.
@@ -219,7 +221,7 @@ def measure(
     task, start = TASKS[unit["task"]], time.process_time()
     nlp, optimizer = train(task, unit["arm"], unit["seed"], data, task.weights, steps or task.steps)
     seconds = time.process_time() - start
-    dev = examples(nlp, task, data, "dev")
+    dev = examples(nlp, task, data, unit.get("split", "dev"))
 
     def score() -> dict[str, float]:
         scores = nlp.evaluate([Example(nlp.make_doc(e.reference.text), e.reference) for e in dev])
@@ -284,7 +286,7 @@ def lines(results: Results) -> Iterator[str]:
         unit, each = record["unit"], record["found"]
         if record["part"] == TIMES:
             taken[unit["task"]] = each
-        elif record["part"] == PART:
+        elif record["part"] == PART and "split" not in unit:
             found.setdefault((unit["task"], unit["arm"]), {})[unit["seed"]] = each
     yield f"| | {' | '.join(TITLES.values())} | `elmo add` over four layers |"
     yield "|---" * (len(TITLES) + 2) + "|"
@@ -323,6 +325,7 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--save", type=Path, help="keep the pipelines of seed 0 here")
+    parser.add_argument("--split", choices=["dev", "test"], default="dev")
     parser.add_argument("--swap", help="weights of the same biLM, its gates rounded otherwise")
     parser.add_argument("--steps", type=int, default=0, help="only try it, with so many steps")
     parser.add_argument("--times", type=Path, help="measure the pipelines kept here, nothing else")
@@ -334,6 +337,7 @@ def main() -> None:
         options.seeds = []
     for seed, name, arm in itertools.product(options.seeds, options.tasks, options.arms):
         unit, weights = {"task": name, "arm": arm, "seed": seed}, fingerprint(TASKS[name].weights)
+        unit |= {"split": options.split} if options.split != "dev" else {}
         results.read()
         if (found := results.find(PART, unit, weights)) is None:
             save = options.save / name / arm if options.save and not seed else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from statistics import mean
@@ -35,6 +36,13 @@ TASKS = {  # label: task, size, arm with ELMo
     "parser, 2,000": ("parser", 2000, MIX),
     "parser, all 12,544": ("parser", "all", MIX),
     "NER, WNUT-17": ("ner", "all", MIX),
+}
+ADDED = {  # label: task of `recipes.py`, score
+    "tagger, 500 sentences": ("English, 500", "tag_acc"),
+    "parser, 500 sentences": ("English, 500", "dep_las"),
+    "tagger, all 12,544": ("English, 12544", "tag_acc"),
+    "parser, all 12,544": ("English, 12544", "dep_las"),
+    "NER, WNUT-17": ("names", "ents_f"),
 }
 PEERS = {  # title: arm, name in the results of speeds
     "nothing": (WITHOUT, ""),
@@ -162,16 +170,34 @@ def head(*titles: str) -> list[str]:
     return [f"| {' | '.join(titles)} |".replace("|  |", "| |"), "|---" * len(titles) + "|"]
 
 
+def gain_row(label: str, before: dict[int, float], after: dict[int, float]) -> str:
+    """A row of scores by seed, without ELMo and with it."""
+    base = mean(before[seed] for seed in after if seed in before)
+    a, b = mean(before.values()), mean(after.values())
+    gone = 100 * (b - base) / (100 - base)
+    noise = max((max(x.values()) - min(x.values())) / 2 for x in (before, after))
+    text = f"**{b:.2f}**" if b - a > noise and gone > 2 else f"{b:.2f}"
+    return f"| {label} | {a:.2f} | {text} | {gone:.0f}% |".replace("| -", "| −")
+
+
 def gains(found: Found) -> Iterator[str]:
     yield from head("", WITHOUT, "with ELMo", "error reduction")
     for label, (task, size, arm) in TASKS.items():
-        before, after = found.scores(task, size, WITHOUT), found.scores(task, size, arm)
-        base = mean(before[seed] for seed in after if seed in before)
-        a, b = mean(before.values()), mean(after.values())
-        gone = 100 * (b - base) / (100 - base)
-        noise = max((max(x.values()) - min(x.values())) / 2 for x in (before, after))
-        text = f"**{b:.2f}**" if b - a > noise and gone > 2 else f"{b:.2f}"
-        yield f"| {label} | {a:.2f} | {text} | {gone:.0f}% |".replace("| -", "| −")
+        yield gain_row(label, found.scores(task, size, WITHOUT), found.scores(task, size, arm))
+
+
+def added(found: Found) -> Iterator[str]:
+    """What `elmo add` makes of spaCy's own config."""
+    scores: dict[tuple[str, str], dict[int, Any]] = defaultdict(dict)
+    for unit, value in Results(RECIPES).of(recipes.PART, found.weights):
+        if unit.get("split") == "test":
+            scores[unit["task"], unit["arm"]][unit["seed"]] = value["scores"]
+    yield from head("", "`spacy init config`", "and `elmo add`", "error reduction")
+    for label, (task, name) in ADDED.items():
+        if (task, recipes.ADDED) not in scores:
+            raise Missing(f"no result of {recipes.PART}: {task}, {recipes.ADDED}, test")
+        arms = (scores[task, arm] for arm in (recipes.WITHOUT, recipes.ADDED))
+        yield gain_row(label, *({seed: each[name] for seed, each in arm.items()} for arm in arms))
 
 
 def alternatives(found: Found) -> Iterator[str]:
@@ -392,6 +418,7 @@ def reduction(plain: list[float], elmo: list[float]) -> str:
 
 
 TABLES: dict[str, Callable[[Found], Iterator[str]]] = {
+    "added": added,
     "tasks": gains,
     "labels": learning_curve,
     "alternatives": alternatives,
