@@ -75,7 +75,6 @@ class LazyBiLM(nn.Module):
     Attributes:
         device: where the biLM computes.
         cache: the layers that a frozen biLM has computed, during a training.
-        statistics: the statistics of the weights; None if they have none, or are not loaded.
         is_saved: the biLM came with a saved component, not from the setting ``weights``.
         has_learned: a training has changed the weights.
     """
@@ -86,7 +85,6 @@ class LazyBiLM(nn.Module):
         # Now, because the thread that sends the first Doc may have another default.
         self.device = get_torch_default_device()
         self.cache = LayerCache(settings.cache_mb)
-        self.statistics: Statistics | None = None
         self.is_saved = self.has_learned = False
         self._model: BiLM | None = None
         self._loading = RLock()
@@ -105,6 +103,11 @@ class LazyBiLM(nn.Module):
     def card(self) -> Card:
         """The name, language, licence and sources of the weights."""
         return self._weights.card()
+
+    @cached_property
+    def statistics(self) -> Statistics | None:
+        """The statistics of the weights; None if they have none."""
+        return self._weights.statistics()
 
     @cached_property
     def tokens_at_once(self) -> int:
@@ -136,8 +139,7 @@ class LazyBiLM(nn.Module):
 
     def use_weights(self, model: BiLM, card: Card, statistics: Statistics | None) -> None:
         """Use a biLM that was read from a file or from bytes, as the settings say."""
-        self.config, self.card = self._fitting(model.config), card
-        self.statistics = statistics
+        self.config, self.card, self.statistics = self._fitting(model.config), card, statistics
         model.n_threads = self.settings.threads
         self._model = model.to(self.device).requires_grad_(not self.settings.frozen)
 

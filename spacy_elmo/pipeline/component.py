@@ -20,6 +20,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 
+from ..bilm.characters import CharacterIds
 from ..text.segments import DocPart, chunks
 from ..util import files
 from ..weights.find import WeightsNotFoundError
@@ -243,14 +244,14 @@ class Elmo(Tok2Vec):
 
     def _allocate(self, part: DocPart, bilm: LazyBiLM) -> DocOutput:
         """An output with arrays of zeros for a whole Doc, given the first part of the Doc."""
-        depth, width = 1, bilm.settings.width or 0
+        depth, width, statistics = 1, bilm.settings.width or 0, None
         with contextlib.suppress(WeightsNotFoundError):  # an empty Doc needs none
-            depth, width = bilm.config.depth, bilm.config.width
-        alloc, n_tokens, statistics = self.model.ops.alloc, len(part.doc), bilm.statistics
+            depth, width, statistics = bilm.config.depth, bilm.config.width, bilm.statistics
+        alloc, n_tokens = self.model.ops.alloc, len(part.doc)
         keeps_layers = self._needs_layers or "layers" in self.store
         compared = None
         if statistics is not None:
-            compared = ComparedRows(statistics, part, bilm.model.char_cnn.to_ids.read)
+            compared = ComparedRows(statistics, part, CharacterIds.of(bilm.config).read)
         return DocOutput(
             token_ends(part.doc),
             vectors=alloc((n_tokens, width)),

@@ -113,7 +113,6 @@ def word_frequencies(bilms: list[Any]) -> dict[str, float]:
     Raises:
         ValueError: there is no biLM, or its weights have no statistics.
     """
-    _ = [bilm.model for bilm in bilms]  # loads their statistics
     if not bilms or bilms[-1].statistics is None:
         raise ValueError(
             "The model spacy-elmo.TextCatLinear.v1 needs the frequencies of words, from the "

@@ -212,6 +212,7 @@ def test_every_pair_of_a_doc_a_span_and_a_token(compared_weights, tmp_path, has_
     nlp = make_nlp(compared_weights if has_statistics else write_weights(tmp_path / "plain"))
     read_before_the_weights = nlp("")
     doc, other = nlp(TEXT), nlp("A river bank.")
+    assert read_before_the_weights.vector.shape == doc.vector.shape
     empty = [read_before_the_weights, nlp("  "), doc[3:3], doc[2:3], doc[2]]
     objects = [doc, doc[3:5], doc[12], other, other[0:2], other[2], *empty]
     with warnings.catch_warnings():
