@@ -26,6 +26,11 @@ with suppress(ImportError):  # the tests for a GPU need no hypothesis
     settings.load_profile("no_limits")
 
 
+# The models here are tiny: threads would only wait for each other. And runs are the same to the
+# last bit only where the number of threads is the same.
+torch.set_num_threads(1)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def empty_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Downloaded weights of whoever runs the tests have names, too."""

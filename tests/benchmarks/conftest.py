@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from ..pretraining.helpers import PROSE
-from ..threads import one_thread  # noqa: F401
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.extend(str(BENCHMARKS / folder) for folder in ("quality", "speed", "reliability"))

@@ -21,7 +21,6 @@ from spacy_elmo.weights.find import find_weights
 from ..pipeline.helpers import write_language_model
 from ..pipeline.learning import make_examples, started
 from ..pretraining.helpers import PROSE, config_text, make_config
-from ..threads import one_thread  # noqa: F401
 from . import helpers
 
 # For people alone: a page, a config.

@@ -21,7 +21,6 @@ from spacy_elmo.weights.find import find_weights
 from ..cli.helpers import succeed
 from ..pretraining.helpers import PROSE
 from ..project.sentences import annotated_docs
-from ..threads import one_thread  # noqa: F401
 from .pages import DOCS, MARKS, ROOT, assert_close, blocks, run_blocks, run_page
 
 # The test that runs the blocks of each page. The other pages have none that could be run.

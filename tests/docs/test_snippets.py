@@ -24,7 +24,6 @@ from spacy_elmo.pretraining.config import PretrainConfig, read_config
 from ..cli.helpers import succeed
 from ..pipeline.helpers import WIDTH, make_nlp, write_weights
 from ..pretraining.helpers import PROSE, config_text
-from ..threads import one_thread  # noqa: F401
 from .pages import blocks, run_blocks, run_command, run_page
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from ..pipeline.helpers import write_weights
-from ..threads import one_thread  # noqa: F401  # for every test of this folder
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ from spacy_elmo.text.readers import blank
 from spacy_elmo.weights.find import find_weights
 
 from ..pipeline.helpers import make_nlp
-from ..threads import one_thread  # noqa: F401
 
 KOREAN = Path(__file__).parents[2] / "project" / "weights" / "ko_sm"
 

@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 
-from ..threads import one_thread  # noqa: F401  # for every test of this folder
 from .helpers import SENTENCES, prose, write_text
 
 

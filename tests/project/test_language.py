@@ -17,7 +17,6 @@ from spacy_elmo.text.readers import BY_RULES
 from spacy_elmo.text.shards import write_meta, write_shards
 
 from ..pipeline.helpers import write_weights
-from ..threads import one_thread  # noqa: F401  # for every test here
 
 pytestmark = pytest.mark.usefixtures("scripts")
 ROW = "1\tHan\than\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\tgår {}\tgå\tVERB\tVB\t_\t0\troot\t_\t_\n\n"

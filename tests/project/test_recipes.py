@@ -21,7 +21,6 @@ from spacy_elmo.pipeline.listener import ElmoListener
 from spacy_elmo.weights.find import load_bilm
 
 from ..pipeline.helpers import TEXTS, write_statistics, write_weights
-from ..threads import one_thread  # noqa: F401  # for every test here
 from .sentences import TOPICS, annotated_docs
 
 CONFIGS = Path(__file__).parents[2] / "project" / "configs"

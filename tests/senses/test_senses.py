@@ -25,7 +25,6 @@ from spacy_elmo.senses.occurrences import (
 )
 
 from ..pipeline.helpers import make_nlp, write_language_model
-from ..threads import one_thread  # noqa: F401
 
 pytest.importorskip("sklearn")
 

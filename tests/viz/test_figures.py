@@ -22,7 +22,6 @@ from spacy_elmo.viz.figure import cut, in_style, new_figure, save_figure
 
 from ..pipeline.helpers import write_language_model
 from ..pipeline.learning import listening, make_pipeline, start
-from ..threads import one_thread  # noqa: F401
 
 matplotlib = pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")

@@ -5,6 +5,4 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ...threads import one_thread  # noqa: F401  # for every test here
-
 sys.path.append(str(Path(__file__).parents[3] / "project" / "six_tasks"))

@@ -1,2 +1,0 @@
-from ..pretraining.conftest import paths  # noqa: F401
-from ..threads import one_thread  # noqa: F401  # for every test of this folder
