@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 import spacy
 from click.testing import Result
-from typer.testing import CliRunner
 
 from spacy_elmo import find_senses
-from spacy_elmo.cli import app
 from spacy_elmo.senses.clusters import center, cluster, project
 from spacy_elmo.senses.occurrences import (
     MOST_WORDS,
@@ -24,6 +22,7 @@ from spacy_elmo.senses.occurrences import (
     split_sentences,
 )
 
+from ..cli import helpers
 from ..pipeline.helpers import make_nlp, write_language_model
 
 pytest.importorskip("sklearn")
@@ -35,7 +34,7 @@ Bank! The bank is shut.
 
 
 def run(*arguments: Any) -> Result:
-    return CliRunner().invoke(app, ["senses", *map(str, arguments)], env={"COLUMNS": "200"})
+    return helpers.run("senses", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +107,7 @@ def test_one_group_is_explained(weights: Path, tmp_path: Path) -> None:
     """By the few contexts that there are, or by the best silhouette of a division."""
     (tmp_path / "few.txt").write_text("The bank.\nThe odd bank.\nA bank.\n", encoding="utf-8")
     command = ["bank", "--in", tmp_path / "few.txt", "-w", weights]
-    said = " ".join(run(*command).output.split())
+    said = helpers.joined(run(*command).output)
     assert "One group, because no division has two groups of 2 contexts. --senses 2" in said
     assert "One group" not in run(*command, "--senses", 1).output
     assert json.loads(run(*command, "--json").stdout)["silhouette"] is None
@@ -176,11 +175,9 @@ def test_failures(
         (["two words", "--in", corpus], "a single token"),
         (["bank", "--in", corpus, "--senses", 9], "9 are needed"),
     ]:
-        result = run(*arguments, "-w", weights)
-        assert (result.exit_code, expected in " ".join(result.output.split())) == (1, True)
+        assert expected in helpers.fail("senses", *arguments, "-w", weights)
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    result = run("bank", "--in", corpus, "-w", weights)
-    assert result.exit_code == 1 and "spacy-elmo[viz]" in " ".join(result.output.split())
+    assert "spacy-elmo[viz]" in helpers.fail("senses", "bank", "--in", corpus, "-w", weights)
 
 
 def test_a_text_without_punctuation_is_cut() -> None:

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
-from typer.testing import CliRunner
 
 from spacy_elmo import viz
-from spacy_elmo.cli import app
 from spacy_elmo.senses.occurrences import Context, Senses, group_contexts
 from spacy_elmo.viz.figure import cut, in_style, new_figure, save_figure
 
+from ..cli.helpers import fail, joined, succeed
 from ..pipeline.helpers import write_language_model
 from ..pipeline.learning import listening, make_pipeline, start
 
@@ -103,17 +102,15 @@ def test_plot_mix(weights: Path, tmp_path: Path) -> None:
     nlp.to_disk(tmp_path / "untrained")
     nlp.update(examples, sgd=optimizer)
     nlp.to_disk(tmp_path / "nlp")
-    command = ["plot-mix", str(tmp_path / "nlp"), "-o", str(out)]
-    data = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["mixes"]
+    command = ["plot-mix", tmp_path / "nlp", "-o", out]
+    data = json.loads(succeed(*command, "--json"))["mixes"]
     assert {(m["component"], m["listener"]): m["is_trained"] for m in data} == {
         ("elmo", "doc.tensor"): False, ("tagger", "tok2vec"): True,
     }  # fmt: skip
     found = labels(out.read_text(encoding="utf-8"))
     assert "Mixes of “nlp”" in found and "tagger" in found and "elmo" not in found
-    said = " ".join(CliRunner().invoke(app, command).output.split())
-    assert "nothing has trained it: the mix of elmo" in said
-    result = CliRunner().invoke(app, ["plot-mix", str(tmp_path / "untrained"), "-o", str(out)])
-    assert result.exit_code == 1 and "no trained mix" in " ".join(result.output.split())
+    assert "nothing has trained it: the mix of elmo" in joined(succeed(*command))
+    assert "no trained mix" in fail("plot-mix", tmp_path / "untrained", "-o", out)
 
 
 def test_senses() -> None:
