@@ -11,7 +11,6 @@ import pytest
 from spacy_elmo.pretraining import train as loop
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, Progress, State, read_checkpoint
 from spacy_elmo.pretraining.corpus import CorpusPosition, make_batch
-from spacy_elmo.pretraining.prepare import resumed_config
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.pretraining.train_step import train_step
 from spacy_elmo.util.files import locked
@@ -50,17 +49,6 @@ def test_a_checkpoint_that_does_not_fit_is_refused(path) -> None:
     for file in (path, path.with_name("gone")):
         with pytest.raises(ValueError, match=f"Cannot read the checkpoint .*{file.name}"):
             read_checkpoint(file)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("model.dim", 20), ("training.head_first", 9), ("training.eval_words", 9),
-    ],
-)  # fmt: skip
-def test_what_may_not_change_is_refused(tmp_path, name, value) -> None:
-    with pytest.raises(ValueError, match=rf"Cannot resume, .* {name}: \d+ → {value}"):
-        resumed_config(make_config(), make_config(changes={name: value}), tmp_path, print)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="nothing is locked on Windows")

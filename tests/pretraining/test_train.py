@@ -369,6 +369,8 @@ def test_a_run_is_not_resumed_as_another(paths, tmp_path) -> None:
         assert contents(out) == before
 
     refuses(r"Cannot resume, .*dim: 16 → 24; .*seed: 0 → 3", model__dim=24, training__seed=3)
+    refuses(r"Cannot resume, .*head_first: \d+ → 9", training__head_first=9)
+    refuses(r"Cannot resume, .*eval_words: \d+ → 9", training__eval_words=9)
     Vocabulary([*SPECIALS, "other"]).write(vocab)
     refuses(r"Cannot resume, .*paths\.vocab: None → '", paths__vocab=str(vocab))
     for text in (train / "b.txt", dev):
@@ -414,3 +416,12 @@ def test_evaluations_are_at_the_highest_precision(paths, tmp_path, monkeypatch) 
     pretrain(small_run(paths, changes), tmp_path / "out", quiet=True)
     assert found == {"evaluate": {"highest"}, "train_step": {"medium"}}
     assert torch.get_float32_matmul_precision() == before
+
+
+@pytest.mark.parametrize("line", ["nonsense", '{"step": "one"}'])
+def test_a_line_of_the_log_that_is_no_entry_is_named(tmp_path, line) -> None:
+    path = tmp_path / "log.jsonl"
+    assert read_log(path) == []
+    path.write_text(f'{line}\n{{"step": 2}}\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"Line 1 of the log .*log\.jsonl is not an entry"):
+        read_log(path)
