@@ -13,13 +13,14 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.int8 import round_gates
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.lm.head import save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.util.files import atomic_directory
-from spacy_elmo.weights.find import find_weights
+from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import STATISTICS, Card
 from spacy_elmo.weights.native import save_bilm
 from spacy_elmo.weights.statistics import compute_statistics
@@ -60,6 +61,12 @@ def write_weights(
             parameter.uniform_(-0.6, 0.6)
     with atomic_directory(path) as temporary:
         save_bilm(model, temporary, card)
+    return path
+
+
+def write_int8(path: Path) -> Path:
+    """A directory with random weights whose gates are rounded."""
+    save_bilm(round_gates(load_bilm(write_weights(path))), path, CARD)
     return path
 
 

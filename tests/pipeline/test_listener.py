@@ -19,6 +19,8 @@ from spacy_elmo import mixes
 
 from .helpers import CONFIG, TOLERANCE, make_nlp, max_difference, write_weights
 from .learning import (
+    EMBED,
+    ENCODE,
     LISTENER,
     TEXT,
     gradients_of,
@@ -33,6 +35,12 @@ from .learning import (
     tagger_config,
 )
 
+TOK2VEC = "spacy-elmo.Tok2Vec.v1"
+STATIC: dict[str, Any] = {
+    "@layers": "spacy.StaticVectors.v2", "nO": 8, "nM": None, "dropout": None, "key_attr": "ORTH",
+    "init_W": {"@initializers": "glorot_uniform_init.v1"}
+}  # fmt: skip
+
 
 def tags(doc: Doc) -> list[str]:
     return [token.tag_ for token in doc]
@@ -44,7 +52,7 @@ def tags(doc: Doc) -> list[str]:
 def test_each_listener_has_a_mix_of_its_own(weights: Path) -> None:
     """Two in one model and one in another, from one pass of the biLM."""
     two = {
-        "@architectures": "spacy-elmo.Tok2Vec.v1",
+        "@architectures": TOK2VEC,
         "elmo": listening(),
         "output_elmo": listening(initial_weights=[0.0, 1.0, 2.0]),
     }
@@ -274,4 +282,24 @@ def test_retokenized_to_as_many_tokens_in_training(weights: Path) -> None:
 
 def test_neither_elmo_nor_embedding(weights: Path) -> None:
     with pytest.raises(ValueError, match="neither 'elmo' nor 'embed'"):
-        make_pipeline(weights, {"@architectures": "spacy-elmo.Tok2Vec.v1"})
+        make_pipeline(weights, {"@architectures": TOK2VEC})
+
+
+@pytest.mark.parametrize("embed", [STATIC, {**EMBED, "include_static_vectors": True}])
+def test_static_vectors_without_vectors(weights: Path, embed: dict[str, Any]) -> None:
+    tok2vec = {"@architectures": TOK2VEC, "elmo": listening(), "embed": embed}
+    nlp = make_pipeline(weights, tok2vec)
+    with pytest.raises(ValueError, match=r"initialize\.vectors.*--paths\.vectors"):
+        start(nlp)
+
+
+@pytest.mark.parametrize("missing", ["elmo", "embed", "output_elmo"])
+def test_a_biLM_of_its_own(weights: Path, missing: str) -> None:
+    """`Elmo.v1` in the place of a listener, without an elmo component."""
+    elmo = {"@architectures": "spacy-elmo.Elmo.v1", "weights": str(weights)}
+    parts = {"elmo": elmo, "embed": EMBED, "encode": ENCODE, "output_elmo": elmo, missing: None}
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tagger", config=tagger_config(parts | {"@architectures": TOK2VEC}))
+    examples, optimizer = start(nlp, learn_rate=0.01)
+    losses = [step(nlp, examples, optimizer)["tagger"] for _ in range(9)]
+    assert losses[-1] < losses[0]

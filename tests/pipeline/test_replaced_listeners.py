@@ -17,6 +17,7 @@ from .learning import (
     ENCODE,
     LISTENER,
     TEXT,
+    WORDS,
     listening,
     make_examples,
     start,
@@ -111,3 +112,15 @@ def test_in_a_config_of_a_training(weights: Path, tmp_path: Path) -> None:
     found = sourced.get_pipe("tagger").model.predict([sourced.make_doc(TEXT)])
     assert max_difference(found, scores(nlp)) <= TOLERANCE
     step(sourced, make_examples(sourced), Adam(0.01))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_trained_anew(weights: Path, path: str) -> None:
+    """One that is alone, before the encoder or behind it."""
+    tok2vec = two(listening(), listening())
+    [other] = (name.rpartition(".")[2] for name in PATHS if name != path)
+    nlp, *_ = started(weights, tok2vec | {other: None})
+    nlp.replace_listeners("elmo", "tagger", [path])
+    new = spacy.blank("en").from_config(nlp.config)
+    start(new)
+    assert new("The bank")[1].tag_ in WORDS.values()

@@ -12,11 +12,8 @@ import spacy
 import srsly
 from spacy.language import Language
 
-from spacy_elmo.bilm.int8 import round_gates
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.weights.find import load_bilm
 from spacy_elmo.weights.layout import Card
-from spacy_elmo.weights.native import save_bilm
 
 from .helpers import (
     CARD,
@@ -26,6 +23,7 @@ from .helpers import (
     make_nlp,
     max_difference,
     vectors_of,
+    write_int8,
     write_statistics,
     write_weights,
 )
@@ -57,12 +55,6 @@ def warm(path: Path) -> Path:
     return write_weights(path, config=replace(CONFIG, initial_state="warm"))
 
 
-def int8(path: Path) -> Path:
-    bilm = round_gates(load_bilm(write_weights(path)))
-    save_bilm(bilm, path, CARD)
-    return path
-
-
 def with_statistics(path: Path) -> Path:
     write_statistics(write_weights(path), [text.split() for text in TEXTS if text.split()])
     return path
@@ -71,7 +63,7 @@ def with_statistics(path: Path) -> Path:
 @WAYS
 @pytest.mark.parametrize(
     ("write", "used_before"),
-    [(write_weights, False), (write_weights, True), (warm, False), (int8, False),
+    [(write_weights, False), (write_weights, True), (warm, False), (write_int8, False),
      (with_statistics, True)],
 )  # fmt: skip
 def test_same_vectors_with_the_source_gone(
@@ -91,7 +83,7 @@ def test_same_vectors_with_the_source_gone(
         assert max_difference(vectors_of(docs), vectors_of(expected)) <= TOLERANCE
         for doc, same in zip(docs, expected, strict=True):  # statistics have half precision
             np.testing.assert_allclose(doc.vector, same.vector, atol=2e-3)
-        assert each.get_pipe("elmo").bilm.model.config.int8 == (write is int8)
+        assert each.get_pipe("elmo").bilm.model.config.int8 == (write is write_int8)
 
 
 @WAYS

@@ -13,7 +13,7 @@ from spacy.training import Example
 from thinc.api import Adam
 
 from .helpers import CONFIG as BILM
-from .helpers import N_LAYERS, WIDTH, make_nlp, write_weights
+from .helpers import N_LAYERS, WIDTH, make_nlp, write_int8, write_weights
 from .learning import (
     LISTENER,
     TEXT,
@@ -178,3 +178,17 @@ def test_twice_initialized_without_those_that_listen(weights: Path) -> None:
     with nlp.select_pipes(enable=["elmo"]):
         nlp.initialize()
     assert not changed(nlp.get_pipe("elmo").model, expected)
+
+
+def test_int8_ends_with_a_step_of_training_which_says_so_once(tmp_path: Path) -> None:
+    """Not in a copy."""
+    nlp = make_pipeline(write_int8(tmp_path / "int8"), frozen=False)
+    examples, optimizer = start(nlp)
+    copied, expected = deepcopy(nlp), nlp(TEXT).tensor
+    with pytest.warns(UserWarning, match="no longer rounded to int8") as said:
+        step(nlp, examples, optimizer, batches=3)
+    assert len([each for each in said if "int8" in str(each.message)]) == 1
+    assert [each.get_pipe("elmo").bilm.model.config.int8 for each in (nlp, copied)] == [False, True]
+    np.testing.assert_array_equal(copied(TEXT).tensor, expected)
+    nlp.to_disk(tmp_path / "saved")
+    np.testing.assert_array_equal(spacy.load(tmp_path / "saved")(TEXT).tensor, nlp(TEXT).tensor)
