@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from ..pipeline.helpers import write_weights
-from .conftest import Run
+from .conftest import BENCHMARKS, Run
 
 
 @pytest.fixture
@@ -43,3 +45,16 @@ def test_training(run: Run, data: Path) -> None:
     first, *sides = run("training", data, "--components", "tagger", "--steps", 3).splitlines()
     assert first == "tagger, 3 steps, 3 epochs" and len(sides) == 2
     assert sides[0].endswith(", 1.00") and sides[1].startswith("with ELMo ")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
+def test_peers(text: Path, tmp_path: Path) -> None:
+    """Ours alone, which needs no environment of its own; what is printed is what is written."""
+    out = tmp_path / "speed.json"
+    options = ["--runs", "1", "--settings", "float32", "--batch-sizes", "2", "--out", str(out)]
+    command = [sys.executable, str(BENCHMARKS / "peers" / "speed.py"), str(text), "--peers"]
+    done = subprocess.run([*command, *options], capture_output=True, check=True, text=True)
+    found = json.loads(out.read_text(encoding="utf8"))
+    assert found["words"] == 36
+    row = found["each at its best"]["float32"]
+    assert f"| float32 | {row['version']} | 2 | {row['words/s']:,} |" in done.stdout
