@@ -1,4 +1,4 @@
-"""`project/scripts/release.py`: what a run of pretraining ships."""
+"""What a run of pretraining ships: `project/scripts/release.py` and `widen.py`, and the weights."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from spacy_elmo.lm.vocabulary import UNKNOWN
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.weights.find import find_weights, load_bilm
 
-from ..pretraining.helpers import make_block, make_config, prose, write_text
+from ..pretraining.helpers import log_probabilities, make_block, make_config, prose, write_text
 
 PROJECT = Path(__file__).parents[2] / "project"
-SCRIPT = PROJECT / "scripts" / "release.py"
+SCRIPTS = PROJECT / "scripts"
 WEIGHTS = sorted(path.name for path in (PROJECT / "weights").glob("*_sm"))
 
 
@@ -33,13 +33,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run, in the folder of its text."""
     folder = tmp_path_factory.mktemp("release")
     train = write_text(folder / "train.txt", prose() * 4)
-    dev = write_text(folder / "dev.txt", prose())
-    pretrain(make_config(train, dev), folder / "run", quiet=True)
+    config = make_config(train, write_text(folder / "dev.txt", prose()), {"vocab.max_size": 40})
+    pretrain(config, folder / "run", quiet=True)
     return folder / "run"
 
 
 def release(run: Path, out: Path, *options: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, SCRIPT, run, out, "--train", run.with_name("train.txt"), *options]
+    return call("release", run, out, "--train", run.with_name("train.txt"), *options)
+
+
+def call(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, SCRIPTS / f"{script}.py", *arguments]
     return subprocess.run(list(map(str, command)), capture_output=True, text=True)
 
 
@@ -93,6 +97,34 @@ def test_the_weights_of_a_language(run: Path, tmp_path: Path) -> None:
     result = release(run, out, *options, "de")
     assert result.returncode and "MB, more than 8.0" in result.stderr
     assert (out / "README.md").read_text() == "As it was.\n"  # nothing was written
+
+
+def test_a_larger_biLM_predicts_the_same(run: Path, tmp_path: Path) -> None:
+    """Its vectors are those of before, repeated; a new word has a share of <UNK>."""
+    start, out = run / "model-last", tmp_path / "out"
+    (old, vocab), small = load_head(start), load_bilm(start)
+    (tmp_path / "words.txt").write_text("\n".join([*vocab.words, "nobody"]), encoding="utf-8")
+    options = ["--train", run.with_name("train.txt"), "--vocab", tmp_path / "words.txt"]
+    options += ["--words", 50, "--dim", 24, "--projection", 20, "--filters", 24]
+    assert call("widen", start, out, *options, "--scale", 2, 4).returncode == 0
+    (new, words), large = load_head(out), load_bilm(out)
+    assert (large.config.dim, large.config.projection_dim, large.config.n_filters) == (24, 20, 24)
+    sentence = [["The", "bank", "closed", "."]]
+    layers, repeated = small.read(sentence)[0][0], large.read(sentence)[0][0]
+    factors = torch.tensor([2.0, 4.0, 4.0])[:, None, None]
+    for side in range(2):
+        units = torch.arange(20) % 8
+        expected = (layers * factors)[..., 8 * side + units]
+        found = repeated[..., 20 * side : 20 * (side + 1)]
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert len(words) == 50 and {"nobody", *vocab.words} <= set(words.words)
+    same = [words[word] for word in vocab.words]
+    others = [i for i in range(len(words)) if i not in same]
+    for side in range(2):
+        before = np.exp(log_probabilities(small, old, sentence[0])[side])
+        after = np.exp(log_probabilities(large, new, sentence[0])[side])
+        after[:, UNKNOWN] += after[:, others].sum(axis=1)
+        np.testing.assert_allclose(after[:, same], before, rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", WEIGHTS)
