@@ -11,9 +11,11 @@ import spacy
 from arms import ARMS, make_nlp
 from downstream import DROPOUT
 from spacy.util import dict_to_dot, load_config
+from tables import LANGUAGE_ARMS
 from tasks import TASKS
 
-from .conftest import Run
+from ..pretraining.helpers import PROSE
+from .conftest import Run, pack
 
 pytestmark = pytest.mark.slow  # components are trained
 
@@ -111,3 +113,22 @@ def test_recipes(run: Run, data: Path, tmp_path: Path) -> None:
     assert run("recipes", *few) == printed  # all are there
     timed = run("recipes", *given, "--times", kept, "--runs", 1).splitlines()
     assert any(line.startswith("| … µs a word | ") for line in timed)
+
+
+@pytest.mark.timeout(1800)
+def test_languages(data: Path, tmp_path: Path, run: Run) -> None:
+    """What an hour gains in each language, in a run of few steps."""
+    for name in ("novels.train", "novels.valid", "modern.train"):
+        pack(data / "languages" / "de" / f"{name}.txt.xz", f"{PROSE}\n" * 60)
+    given = ["--data", data, "--langs", "de", "--texts", "novels", "--size", "tiny"]
+    given += ["--minutes", 0.05, "--steps", 3]
+    run("languages", tmp_path, *given)
+    lines = (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["unit"]["arm"] for line in lines] == list(LANGUAGE_ARMS)
+    assert all(
+        set(json.loads(line)["found"]["scores"]) == {"tagger", "parser", "ner"} for line in lines
+    )
+    run("languages", tmp_path, *given)
+    assert (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines() == lines
+    printed = run("unseen", tmp_path / "de-novels-0.05").splitlines()
+    assert [line.partition(":")[0] for line in printed] == ["nothing"] * 2 + ["ELMo"] * 2

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import six_tasks
 import tables
 from results import Results, fingerprint
 
@@ -34,18 +35,6 @@ def test_the_weights_of_languages() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.M)) == folders
 
 
-def test_write_docs(run: Run, tmp_path: Path) -> None:
-    """A wrong number is mended."""
-    page, out = tmp_path / "evidence.md", ROOT / "benchmarks" / "results" / "en_sm.jsonl"
-    page.write_text(PAGE.replace("| 84.58 |", "| 99.99 |"), encoding="utf-8")
-    languages = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
-    wrong = languages.replace("| `de_sm` | 2.2 |", "| `de_sm` | 9.9 |")
-    page.with_name("languages.md").write_text(wrong, encoding="utf-8")
-    run("evidence", "--write-docs", "--page", page, "--out", out)
-    assert page.read_text(encoding="utf-8") == PAGE
-    assert page.with_name("languages.md").read_text(encoding="utf-8") == languages != wrong
-
-
 @pytest.mark.slow
 def test_cheap_parts(run: Run, data: Path, tmp_path: Path) -> None:
     """Each unit is measured once for the same weights."""
@@ -64,3 +53,20 @@ def test_parts_that_train(run: Run, data: Path, tmp_path: Path) -> None:
     printed = run("evidence", *arguments, *few)
     assert len(set(printed.splitlines())) == 5  # seeds, one of which both parts have
     assert run("evidence", *arguments, "--parts", "noise", "--only", "HashEmbedCNN") != ""
+
+
+def test_six_tasks(run: Run, tmp_path: Path) -> None:
+    """The paper's table on our own sentences, which is continued."""
+    out = tmp_path / "out.jsonl"
+    few = ("--data", ROOT / "project" / "six_tasks" / "tiny", "--corpora", tmp_path / "corpora")
+    few += ("--steps", 2, "--seeds", 0, "--tasks", "entailment")
+    few += ("--arms", "without", "input", "output")
+    first = run("six_tasks", out, *few)
+    assert [line.split()[:2] for line in first.splitlines()] == [
+        ["entailment", "without"], ["entailment", "input"], ["entailment", "output"]
+    ]  # fmt: skip
+    assert run("six_tasks", out, *few) == first
+    found = six_tasks.measured(Results(out), fingerprint("en_sm"))
+    complete = [*six_tasks.lines(found, ("without", "input"))]
+    assert len(complete) == 3 and complete[0] == "| | without | input | paper |"
+    assert complete[2].endswith("| 88.0 → 88.7, +6% |")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +57,6 @@ def test_for_people(weights: Path) -> None:
     assert everything.count("%") == 3 * 7  # all words but marks
 
 
-def test_by_default_the_embedded_weights() -> None:
-    [blank] = predicted("The river ___ into the sea.", "-n", 3)
-    assert "flows" in [guess["word"] for guess in blank["both"]]
-
-
 def test_failures(weights: Path, tmp_path: Path) -> None:
     mute = write_language_model(tmp_path / "mute", WORDS, card=Card())
     for text, chosen, said in [
@@ -69,3 +67,16 @@ def test_failures(weights: Path, tmp_path: Path) -> None:
         assert said in fail("predict", text, "-w", chosen)
     assert run("predict", "A ___ .", "-n", 0).exit_code == 2
     assert predicted("A ___ .", "-w", mute, "--lang", "xx")
+
+
+def test_an_output_that_lacks_characters(tmp_path) -> None:
+    weights = write_language_model(tmp_path / "weights", ["é", "강", "."])
+
+    def output(*arguments: str) -> str:
+        command = [sys.executable, "-m", "spacy", "elmo", *arguments, "-w", str(weights)]
+        environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+        result = subprocess.run(command, check=True, capture_output=True, env=environment)
+        return result.stdout.decode("latin-1")
+
+    assert "é ? [___]." in output("predict", "é 강 ___.")
+    assert json.loads(output("predict", "é 강 ___.", "--json"))[0]["left"] == "é 강 "
