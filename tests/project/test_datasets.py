@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import lzma
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from spacy.tokens import Doc, DocBin
@@ -23,62 +25,50 @@ def read(kind: str, path: Path, lang: str = "en") -> list[Doc]:
     return [make_doc(nlp) for make_doc in read_rows(kind, path)]
 
 
-def test_entities(tmp_path: Path) -> None:
-    path = tmp_path / "ner.train.iob"
-    # WNUT-17 has a tab between the sentences of one file, and nothing between those of others.
-    for between in ("", "\t"):
-        lines = ["In\tO", "New\tB-place", "York\tI-place", between, "!\tO", ""]
-        path.write_text("\n".join(lines), encoding="utf-8")
-        assert [doc.text.strip() for doc in read("ner", path)] == ["In New York", "!"]
-    [first, second] = read("ner", path)
-    assert [(ent.text, ent.label_) for ent in first.ents] == [("New York", "place")]
-    assert second.text.strip() == "!" and second.has_annotation("ENT_IOB")
-
-    path = tmp_path / "ner.train.tsv"
-    tags = ["박\tB-PS", "은\tO", " \tO", "두\tB-QT", " \tI-QT", "번\tI-QT", "", "네\tO", ""]
-    path.write_text("\n".join(["## 1\t<박:PS>은 <두 번:QT>", *tags]), encoding="utf-8")
-    [first, second] = read("ner", path, "ko")
-    # Without a morphological analysis, an entity is extended to its whole token.
-    assert [(ent.text, ent.label_) for ent in first.ents] == [("박은", "PS"), ("두 번", "QT")]
-    assert (first.text, second.text) == ("박은 두 번", "네")
-
-    path = tmp_path / "ner.train.jsonl.xz"
-    path.write_bytes(lzma.compress('{"text": "박은 두 번", "spans": [[0, 1, "PS"]]}\n'.encode()))
-    [doc] = read("ner", path, "ko")
-    assert [(ent.text, ent.label_) for ent in doc.ents] == [("박은", "PS")]
+NUMBERED = "-DOCSTART-\tO\n\n{}\n\n1\tNUM\tO\nB\tN\tO\n"  # not by its last sentence
+ANNA = ["-DOCSTART-", "Anna 1814 | Anna PER", "1 B"]
+KLUE = "박\tB-PS\n은\tO\n \tO\n두\tB-QT\n \tI-QT\n번\tI-QT\n\n네\tO\n"
+PLACE = "In\tO\nNew\tB-place\nYork\tI-place\n{}\n!\tO\n"
 
 
-def test_entities_of_other_columns(tmp_path: Path) -> None:
-    """A word and its tag in .iob2, and spaces with other columns between, as in CoNLL-2003."""
-    expected = [("Anna", "PER"), ("Lund", "LOC")]
-    for name, between in (("x.iob2", "\t"), ("x.iob", " NNP B-NP "), ("y.iob2", " ")):
-        rows = ["Anna_B-PER", "bor_O", "i_O", "Lund_B-LOC", "", "# hej_O"]
-        (tmp_path / name).write_text("\n".join(rows).replace("_", between), encoding="utf-8-sig")
-        [first, *_] = read("ner", tmp_path / name)
-        assert [(ent.text, ent.label_) for ent in first.ents] == expected
-    # Successive numbers are no tokens, others are; blanks behind a tag are not of it.
-    for rows in (
-        "1\tAnna\tB-PER\t-\t-\n2\t1814\tO\t-\t-\n",
-        "0\tAnna\tB-PER\n1\t1814\tO\n",
-        "7\tAnna\tB-PER\t-\n8-9\tzum\tO\t-\n8\t1814\tO\t-\n",
-        "Anna\tNOUN\tB-PER \n1814\tNUM\tO\n",
-    ):
-        (tmp_path / "x.iob2").write_text(f"-DOCSTART-\tO\n\n{rows}\n1\tNUM\tO\nB\tN\tO\n")
-        [_, doc, last] = read("ner", tmp_path / "x.iob2")
-        assert [token.text for token in doc] == ["Anna", "1814"]
-        assert [(ent.text, ent.label_) for ent in doc.ents] == [("Anna", "PER")]
-        assert [token.text for token in last] == ["1", "B"]
-    (tmp_path / "x.iob").write_text("A I-PER\nB I-PER\nC B-PER\nD I-LOC\n", encoding="utf-8")
-    [doc] = read("ner", tmp_path / "x.iob")  # IOB1
-    found = [(ent.text, ent.label_) for ent in doc.ents]
-    assert found == [("A B", "PER"), ("C", "PER"), ("D", "LOC")]
-    (tmp_path / "x.iob").write_text("1\u00a0000  NUM O\r\n", encoding="utf-8")
-    [[number]] = read("ner", tmp_path / "x.iob")
-    assert number.text == "1\u00a0000"
-    for line in ("Anna", "Anna\tPER", "Anna\tB-"):
-        (tmp_path / "wrong.iob").write_text(line, encoding="utf-8")
-        with pytest.raises(ValueError, match=r"wrong\.iob: a line must end in a tag"):
-            read("ner", tmp_path / "wrong.iob")
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        # WNUT-17 has a tab between the sentences of one file, and nothing between those of others.
+        ("x.iob", PLACE.format(""), ["In New York | New York place", "!"]),
+        ("x.iob", PLACE.format("\t"), ["In New York | New York place", "!"]),
+        # Other columns between, as in CoNLL-2003, and comments of .iob2
+        ("x.iob", "Anna NNP B-NP B-PER\nbor VB B-VP O\n", ["Anna bor | Anna PER"]),
+        ("x.iob2", "Anna B-PER\ni O\nLund B-LOC\n", ["Anna i Lund | Anna PER | Lund LOC"]),
+        ("x.iob2", "# hej\nAnna\tB-PER\nbor\tO\n", ["Anna bor | Anna PER"]),
+        # Successive numbers are no tokens, others are; blanks behind a tag are not of it.
+        ("x.iob2", NUMBERED.format("1\tAnna\tB-PER\t-\t-\n2\t1814\tO\t-\t-"), ANNA),
+        ("x.iob2", NUMBERED.format("0\tAnna\tB-PER\n1\t1814\tO"), ANNA),
+        ("x.iob2", NUMBERED.format("7\tAnna\tB-PER\t-\n8-9\tzum\tO\t-\n8\t1814\tO\t-"), ANNA),
+        ("x.iob2", NUMBERED.format("Anna\tNOUN\tB-PER \n1814\tNUM\tO"), ANNA),
+        # IOB1, and a French number
+        ("x.iob", "A I-PER\nB I-PER\nC B-PER\nD I-LOC\n", ["A B C D | A B PER | C PER | D LOC"]),
+        ("x.iob", "1\u00a0000  NUM O\r\n", ["1\u00a0000"]),
+        # Without a morphological analysis, an entity is extended to its whole token.
+        ("x.tsv", f"## 1\t<박:PS>은\n{KLUE}", ["박은 두 번 | 박은 PS | 두 번 QT", "네"]),
+        ("x.jsonl.xz", '{"text": "박은 두", "spans": [[0, 1, "PS"]]}\n', ["박은 두 | 박은 PS"]),
+    ],
+)
+def test_entities(tmp_path: Path, name: str, content: str, expected: list[str]) -> None:
+    data = content.encode("utf-8-sig")
+    (tmp_path / name).write_bytes(lzma.compress(data) if name.endswith(".xz") else data)
+    docs = read("ner", tmp_path / name, "ko" if "두" in content else "en")
+    entities = [[f"{ent.text} {ent.label_}" for ent in doc.ents] for doc in docs]
+    texts = [doc.text.strip() for doc in docs]
+    assert [" | ".join([text, *of]) for text, of in zip(texts, entities, strict=True)] == expected
+    assert all(doc.has_annotation("ENT_IOB") for doc in docs)
+
+
+@pytest.mark.parametrize("line", ["Anna", "Anna\tPER", "Anna\tB-"])
+def test_a_line_without_a_tag(tmp_path: Path, line: str) -> None:
+    (tmp_path / "wrong.iob").write_text(line, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"wrong\.iob: a line must end in a tag"):
+        read("ner", tmp_path / "wrong.iob")
 
 
 def test_trees(tmp_path: Path) -> None:
@@ -212,21 +202,19 @@ def test_a_local_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
     write_local_folder(tmp_path / "data")
     main(tmp_path / "run", size="tiny", local=str(tmp_path / "data"))
-    vocab = blank("en").vocab
-    expected = list(annotated_docs(vocab))
+    expected = list(annotated_docs(blank("en").vocab))
 
-    def written(kind: str) -> list[Doc]:
+    def rows(docs: Iterable[Doc], *attributes: str) -> list[Any]:
+        """What the tokens of all Docs have, however they are divided."""
+        return [row for doc in docs for row in doc.to_array(attributes).tolist()]
+
+    def written(kind: str) -> Iterable[Doc]:
         path = tmp_path / "run" / "corpus" / kind / "train.spacy"
-        return list(DocBin().from_disk(path).get_docs(vocab))
+        return DocBin().from_disk(path).get_docs(expected[0].vocab)
 
-    def tree(docs: list[Doc]) -> list[tuple[str, str, str, int]]:
-        return [(t.tag_, t.pos_, t.dep_, t.head.i - t.i) for doc in docs for t in doc]
-
-    def entities(docs: list[Doc]) -> list[list[tuple[str, str]]]:
-        return [[(ent.text, ent.label_) for ent in doc.ents] for doc in docs]
-
-    assert tree(written("ud")) == tree(expected)
-    assert entities(written("ner")) == entities(expected)
+    tree = ("TAG", "POS", "DEP", "HEAD")
+    assert rows(written("ud"), *tree) == rows(expected, *tree)
+    assert rows(written("ner"), "ENT_IOB", "ENT_TYPE") == rows(expected, "ENT_IOB", "ENT_TYPE")
     assert [doc.cats for doc in written("textcat")] == [doc.cats for doc in expected]
     for split, step in [("train", 1), ("dev", 3)]:
         text = (tmp_path / "run" / "text" / f"{split}.txt").read_text(encoding="utf-8")
