@@ -75,13 +75,16 @@ MODEL: dict[str, Any] = {"nodes": [NODE], "attrs": [{}], "params": [{}], "shims"
 @pytest.mark.parametrize(
     "data",
     [
-        [], {"shims": 5}, MODEL | {"nodes": [5]}, MODEL, MODEL | {"shims": [[5]]},
+        b"", None, [], {"shims": 5}, {"shims": []}, MODEL | {"nodes": [5]}, MODEL,
+        MODEL | {"shims": [[5]]},
     ],
 )  # fmt: skip
 def test_a_saved_component_that_is_none(weights: Path, tmp_path: Path, data: Any) -> None:
-    """Read by spaCy, and as weights."""
+    """Read by spaCy, and as weights; None: a part of a sound one."""
     make_nlp(weights).to_disk(tmp_path / "nlp")
-    (tmp_path / "nlp" / "elmo" / "model").write_bytes(srsly.msgpack_dumps(data))
+    file = tmp_path / "nlp" / "elmo" / "model"
+    part = file.read_bytes()[:5000] if data is None else data
+    file.write_bytes(part if isinstance(part, bytes) else srsly.msgpack_dumps(part))
     with pytest.raises(ValueError, match=r"Cannot read the component 'elmo' from .*nlp"):
         spacy.load(tmp_path / "nlp")
     with pytest.raises(ValueError, match=r"Cannot read the elmo component .*nlp/elmo/model"):

@@ -48,6 +48,24 @@ TEXTS = [
     "안녕하세요. 我们去银行。 Größe — naïve… 🎉",
     "word " * 50,
 ]
+# The beginning of a script that measures the memory that a process takes.
+PEAK = r"""
+import sys
+import time
+from itertools import islice
+from pathlib import Path
+
+import spacy
+import torch
+from spacy.tokens import Doc
+
+def forget_peak():
+    Path("/proc/self/clear_refs").write_text("5")
+
+def peak():
+    [line] = [x for x in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in x]
+    return int(line.split()[1]) * 1024
+"""
 
 
 def write_weights(

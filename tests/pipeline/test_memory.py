@@ -10,27 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from .helpers import CONFIG, write_weights
+from .helpers import CONFIG, PEAK, write_weights
 
 DATA = os.environ.get("SPACY_ELMO_DATA")
 RANDOM_WEIGHTS = Path(__file__).parents[2] / "benchmarks" / "speed" / "random_weights.py"
-PEAK = r"""
-import sys
-import time
-from itertools import islice
-from pathlib import Path
-
-import spacy
-import torch
-from spacy.tokens import Doc
-
-def forget_peak():
-    Path("/proc/self/clear_refs").write_text("5")
-
-def peak():
-    [line] = [x for x in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in x]
-    return int(line.split()[1]) * 1024
-"""
 SENTENCES = r"""
 from spacy_elmo.text.files import read_lines
 from spacy_elmo.text.readers import split_text
