@@ -8,7 +8,6 @@ import re
 import sys
 import threading
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
@@ -25,7 +24,7 @@ from spacy_elmo.weights.find import WeightsNotFoundError, find_weights
 
 from ..bilm.helpers import same_weights
 from ..pipeline.helpers import make_nlp, write_weights
-from ..weights.helpers import read
+from ..weights.helpers import make_zip, read
 from . import helpers
 
 ROOT = Path(__file__).parents[2]
@@ -130,12 +129,8 @@ def two_files(server: Server, *answers: Answer) -> list[str]:
     return [options, server.serve("/a/tiny_weights.hdf5", *(answers or (whole(HDF5),)))]
 
 
-def make_zip(files: dict[str, bytes]) -> bytes:
-    memory = BytesIO()
-    with zipfile.ZipFile(memory, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return memory.getvalue()
+def packed(files: dict[str, bytes], prefix: str = "") -> bytes:
+    return make_zip(BytesIO(), files, prefix).getvalue()
 
 
 def visible(folder: Path) -> list[str]:
@@ -144,10 +139,10 @@ def visible(folder: Path) -> list[str]:
     return sorted([*waiting, *(path.name for path in folder.glob("[!.]*"))])
 
 
-def make_own(path: Path, prefix: str = "", more: dict[str, bytes] | None = None) -> bytes:
+def make_own(path: Path, prefix: str = "", **more: bytes) -> bytes:
     """A zip of weights in our format, and of more files."""
     files = write_weights(path / "mine").iterdir()
-    return make_zip({prefix + file.name: file.read_bytes() for file in files} | (more or {}))
+    return packed({file.name: file.read_bytes() for file in files} | more, prefix)
 
 
 def test_two_files(server, cache) -> None:
@@ -188,8 +183,8 @@ def test_own_weights_from_the_release(server, cache, tmp_path, monkeypatch) -> N
     """A zip of each folder of project/weights, of the release of this version."""
     monkeypatch.setattr("spacy_elmo.weights.catalogue.RELEASE", server.url("/v1"))
     folder = ROOT / "project" / "weights" / "pt_sm"
-    files = {f"pt_sm/{file.name}": file.read_bytes() for file in folder.iterdir()}
-    url = server.serve("/v1/pt_sm.zip", whole(make_zip(files)))
+    files = {file.name: file.read_bytes() for file in folder.iterdir()}
+    url = server.serve("/v1/pt_sm.zip", whole(packed(files, "pt_sm/")))
     assert url in succeed()
     assert '"weights": "pt_sm"' in succeed("pt_sm")
     found = find_weights("pt_sm")
@@ -235,7 +230,7 @@ def test_the_release_workflow_attaches_own_weights(monkeypatch) -> None:
 def test_published_zip(server, cache) -> None:
     """As the NLPL repository has them; its own card is kept in ours, which has the language."""
     files = {"options.json": OPTIONS, "model.hdf5": HDF5, "meta.json": b'{"id": 1}', "x.py": b"1"}
-    succeed(server.serve("/20/7.zip", whole(make_zip(files))), "--name", "german")
+    succeed(server.serve("/20/7.zip", whole(packed(files))), "--name", "german")
     assert not {"x.py", "model.hdf5"} & {file.name for file in (cache / "german").iterdir()}
     meta = find_weights("german").card().meta
     assert meta["published"] == {"id": 1} and meta["sources"][0]["url"].endswith("/20/7.zip")
@@ -299,7 +294,7 @@ def test_another_file_at_the_same_address(server, cache) -> None:
 
 def test_own_zip(server, cache, tmp_path) -> None:
     """A directory of our layout as a zip, in a folder; a name from the address, without h5py."""
-    content = make_own(tmp_path, "mine/", {"mine/setup.py": b"1"})
+    content = make_own(tmp_path, "mine/", **{"setup.py": b"1"})
     output = succeed(server.serve("/v1/mine.zip", whole(content)) + "?version=/2")
     assert '"weights": "mine"' in output
     find_weights("mine").load()

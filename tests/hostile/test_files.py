@@ -14,11 +14,10 @@ import pytest
 import spacy
 import srsly
 import torch
-from safetensors.torch import load_file
 
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.word_cache import WordCache
-from spacy_elmo.pretraining.checkpoint import Progress, State, read_checkpoint
+from spacy_elmo.pretraining.checkpoint import Progress, read_checkpoint
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.text.files import texts_in
 from spacy_elmo.text.shards import Shards
@@ -28,7 +27,6 @@ from spacy_elmo.weights.native import save_bilm
 from spacy_elmo.weights.tensors import write_tensors
 
 from ..pipeline.helpers import make_nlp, write_weights
-from ..pretraining.helpers import make_config
 
 NESTED = "[" * 100_000
 
@@ -173,16 +171,6 @@ def test_a_checkpoint_with_wrong_metadata(tmp_path: Path, changes: dict[str, Any
     write_tensors({}, path, {"progress": json.dumps(asdict(Progress()) | changes), "config": "{}"})
     with pytest.raises(ValueError, match=r"Cannot read the checkpoint .*checkpoint\.safetensors"):
         read_checkpoint(path)
-
-
-def test_a_checkpoint_without_some_of_the_optimizer(tmp_path: Path) -> None:
-    path = tmp_path / "checkpoint.safetensors"
-    state = State(make_config(), 5)
-    state.save(path, make_config())
-    tensors = load_file(path)
-    write_tensors(tensors | {"optimizer.0.step": torch.tensor(1.0)}, path)
-    with pytest.raises(ValueError, match=r"checkpoint\.safetensors .*optimizer\.0\.exp_avg"):
-        state.load(path)
 
 
 @pytest.mark.parametrize(

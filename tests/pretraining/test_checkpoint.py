@@ -2,50 +2,35 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from spacy_elmo.pretraining import train as loop
-from spacy_elmo.pretraining.checkpoint import CHECKPOINT, Progress, State, read_checkpoint
-from spacy_elmo.pretraining.corpus import CorpusPosition, make_batch
+from spacy_elmo.pretraining.checkpoint import CHECKPOINT, State, read_checkpoint
 from spacy_elmo.pretraining.train import pretrain
-from spacy_elmo.pretraining.train_step import train_step
 from spacy_elmo.util.files import locked
 from spacy_elmo.weights.layout import VOCAB
+from spacy_elmo.weights.tensors import write_tensors
 
-from .helpers import contents, make_block, make_config, make_vocab, prose, write_text
-
-WORDS = make_vocab(word for words in prose() for word in words)
-BATCH = make_batch(make_block(prose(), WORDS), np.arange(10))
-PROGRESS = Progress(position=CorpusPosition(1, 2, 3, 4), seconds=1.5, best=12.25)
+from .helpers import contents, make_config, prose, write_text
 
 
-def make_state(teacher_size: int = 0, **changes: Any) -> State:
-    settings = {name.replace("__", "."): value for name, value in changes.items()}
-    return State(make_config(changes=settings), len(WORDS), teacher_size=teacher_size)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """The checkpoint of a state after a step."""
-    state = make_state()
-    state.progress = PROGRESS
-    train_step(state, make_config().training, BATCH, 0.1)
-    state.save(tmp_path / CHECKPOINT, make_config())
-    return tmp_path / CHECKPOINT
-
-
-def test_a_checkpoint_that_does_not_fit_is_refused(path) -> None:
+def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path) -> None:
+    path, state = tmp_path / CHECKPOINT, State(make_config(), 5)
+    state.save(path, make_config())
     with pytest.raises(ValueError, match=r"checkpoint.*tensor 'model\..*' has the shape"):
-        make_state(model__dim=24).load(path)
+        State(make_config(changes={"model.dim": 24}), 5).load(path)
     with pytest.raises(ValueError, match=r"does not fit its config: missing .*student"):
-        make_state(teacher_size=3).load(path)
+        State(make_config(), 5, teacher_size=3).load(path)
+    write_tensors(load_file(path) | {"optimizer.0.step": torch.tensor(1.0)}, path)
+    with pytest.raises(ValueError, match=r"checkpoint\.safetensors .*optimizer\.0\.exp_avg"):
+        state.load(path)
     path.write_bytes(b"damaged")
     with pytest.raises(ValueError, match="Cannot read the checkpoint"):
-        make_state().load(path)
+        state.load(path)
     for file in (path, path.with_name("gone")):
         with pytest.raises(ValueError, match=f"Cannot read the checkpoint .*{file.name}"):
             read_checkpoint(file)

@@ -37,7 +37,8 @@ def make_folder(path: Path, files: Mapping[str, bytes]) -> Path:
     return path
 
 
-def make_zip(path: Path, files: Mapping[str, bytes], prefix: str = "") -> Path:
+def make_zip(path: Any, files: Mapping[str, bytes], prefix: str = "") -> Any:
+    """A zip at a path, or in an open file."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             archive.writestr(f"{prefix}{name}", content)

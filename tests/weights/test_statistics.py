@@ -8,7 +8,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.layout import STATISTICS
-from spacy_elmo.weights.statistics import Statistics, compute_statistics
+from spacy_elmo.weights.statistics import compute_statistics
 
 from ..pipeline.helpers import write_weights
 
@@ -85,30 +85,23 @@ def test_round_trip(weights, statistics):
     np.testing.assert_allclose(found.whitening, statistics.whitening, rtol=1e-3, atol=1e-6)
 
 
-def test_statistics_of_another_bilm(weights, statistics):
-    mean = np.zeros((5, statistics.mean.shape[1]), dtype="float32")
-    other = Statistics(**{**vars(statistics), "mean": mean, "std": mean + 1})
-    (weights / STATISTICS).write_bytes(other.to_bytes())
-    with pytest.raises(ValueError, match=r"statistics\.safetensors.*'mean' has the shape"):
-        find_weights(weights).statistics()
-    (weights / STATISTICS).unlink()
-
-
-DAMAGES = {
-    "missing": lambda tensors: tensors.pop("std"),
-    "shape": lambda tensors: tensors.update(frequencies=tensors["frequencies"][1:]),
-    "zero": lambda tensors: tensors["std"].fill_(0),
-    "counts": lambda tensors: tensors["frequencies"].mul_(1000),
-    "text": lambda tensors: tensors["words"].fill_(255),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_statistics(weights, statistics, damage):
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("std", lambda std: None, "missing"),
+        ("std", lambda std: 0 * std, "are none"),
+        ("frequencies", lambda shares: shares[1:], "frequencies' has the shape"),
+        ("frequencies", lambda shares: 1000 * shares, "are none"),
+        ("mean", lambda mean: torch.ones(5, mean.shape[1]), "'mean' has the shape"),  # another biLM
+        ("words", lambda words: words.fill_(255), "utf-8"),
+    ],
+)
+def test_damaged_statistics(weights, statistics, name, change, said):
     tensors = load(statistics.to_bytes())
-    DAMAGES[damage](tensors)
-    (weights / STATISTICS).write_bytes(save(tensors))
-    with pytest.raises(ValueError, match=r"^Cannot read the statistics .*safetensors: "):
+    changed = change(tensors.pop(name))
+    data = save(tensors if changed is None else tensors | {name: changed})
+    (weights / STATISTICS).write_bytes(data)
+    with pytest.raises(ValueError, match=rf"^Cannot read the statistics .*safetensors: .*{said}"):
         find_weights(weights).statistics()
     (weights / STATISTICS).unlink()
 
