@@ -18,7 +18,6 @@ from .helpers import fail, succeed
 
 ROW = re.compile(r"^ +(-?\d\.\d\d) ([✔✘]) (\w+) +(.*\[(\w+)\].*)$", re.MULTILINE)
 SHARE = re.compile(r"^  (\S.*\S)  +(\d+)%", re.MULTILINE)
-BANKS = "The bank lends money. A bank of sand. Each bank is closed. He sat on the bank."
 SENTENCES = read_sentences()
 
 
@@ -27,11 +26,6 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     counts = Counter(word for _, _, sentence in SENTENCES for word in sentence.split())
     path = tmp_path_factory.mktemp("weights") / "tiny"
     return write_language_model(path, [".", ",", *counts])
-
-
-@pytest.fixture(scope="module")
-def no_head(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_weights(tmp_path_factory.mktemp("no_head") / "tiny")
 
 
 def demo(*arguments: object) -> str:
@@ -93,13 +87,13 @@ def test_the_embedded_model_shows_what_it_does_best() -> None:
     assert re.search(r"The capital of France.*Limits.*worst: \w+ \(\d+%\)", output, re.DOTALL)
 
 
-def test_without_a_head_there_are_no_blanks(no_head: Path) -> None:
-    output = demo("-w", no_head)
+def test_without_a_head_there_are_no_blanks(tmp_path: Path) -> None:
+    output = demo("-w", write_weights(tmp_path / "headless"))
     assert "left to right" not in output
     assert output.replace("\n", " ").count("have no language-model head") == 1
 
 
-def test_failures(weights: Path, tmp_path: Path) -> None:
+def test_failures(tmp_path: Path) -> None:
     damaged = write_language_model(tmp_path / "damaged", ["a"])
     (damaged / HEAD).write_bytes(b"damaged")
     assert HEAD in fail("demo", "-w", damaged)

@@ -9,7 +9,6 @@ import shlex
 import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import spacy
@@ -84,20 +83,11 @@ def test_quickstart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(line.startswith("spacy-elmo>=") for line in json.loads(meta)["requirements"])
 
 
-@pytest.fixture(scope="module")
-def draw() -> ModuleType:
-    """docs/images/draw.py"""
-    spec = importlib.util.spec_from_file_location("draw", DOCS / "images" / "draw.py")
-    draw = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(DOCS / "images")  # of what it imports
-        spec.loader.exec_module(draw)
-    return draw
-
-
 @pytest.mark.parametrize("name", ["models", "pipeline"])
-def test_pictures_are_up_to_date(name: str, draw: ModuleType) -> None:
+def test_pictures_are_up_to_date(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If not: python docs/images/draw.py"""
+    monkeypatch.syspath_prepend(DOCS / "images")
+    draw = importlib.import_module("draw")
     stored = (DOCS / "images" / f"{name}.svg").read_text(encoding="utf-8")
     assert stored == getattr(draw, f"draw_{name}")().svg(draw.TITLES[name]) + "\n"
 

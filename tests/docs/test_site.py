@@ -13,20 +13,15 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def test_every_page_is_there(tmp_path: Path) -> None:
     pytest.importorskip("material")
     pytest.importorskip("mkdocstrings")
-    out = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", out]
+    site = tmp_path / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", site]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert "WARNING" not in result.stderr
-    return out
-
-
-def test_every_page_is_there(site: Path) -> None:
     pages = [path.stem for path in (ROOT / "docs").glob("*.md")]
     assert [name for name in pages if not (site / f"{name}.html").exists()] == []
     loaded = re.compile(r'<(?:img|script)[^>]* src="https?:|<link[^>]*stylesheet[^>]*"https?:')

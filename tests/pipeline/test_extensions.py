@@ -10,11 +10,6 @@ from .helpers import N_LAYERS, TOLERANCE, WIDTH, make_nlp
 TEXT = "The bank  raised its rates.\n\nThey sat on the bank!"
 
 
-@pytest.fixture(scope="module")
-def nlp_with_layers(weights):
-    return make_nlp(weights, store=["layers"])
-
-
 def test_means_leave_whitespace_out(nlp):
     doc = nlp(TEXT)
     spaces = [token.i for token in doc if token.is_space]
@@ -40,8 +35,9 @@ def test_setting_is_refused(nlp):
     assert doc.user_data == before
 
 
-def test_layers(nlp_with_layers):
-    doc = nlp_with_layers(TEXT)
+def test_layers(weights):
+    nlp = make_nlp(weights, store=["layers"])
+    doc = nlp(TEXT)
     layers = doc._.elmo_layers
     assert layers.shape == (N_LAYERS, len(doc), WIDTH)
     assert np.abs(layers.mean(axis=0) - doc.tensor).max() <= TOLERANCE
@@ -50,7 +46,7 @@ def test_layers(nlp_with_layers):
     (first, second) = (token.i for token in doc if token.text == "bank")
     assert np.abs(layers[0, first] - layers[0, second]).max() <= TOLERANCE
     assert np.abs(layers[1:, first] - layers[1:, second]).max() > 1e-3
-    assert nlp_with_layers("")._.elmo_layers.shape == (N_LAYERS, 0, WIDTH)
+    assert nlp("")._.elmo_layers.shape == (N_LAYERS, 0, WIDTH)
     np.testing.assert_array_equal(doc[3]._.elmo_layers, layers[:, 3])
     np.testing.assert_array_equal(doc[3:6]._.elmo_layers, layers[:, 3:6])
     assert doc[0:0]._.elmo_layers.shape == (N_LAYERS, 0, WIDTH)

@@ -167,9 +167,7 @@ def test_a_word_of_a_tokenized_corpus(weights: Path, tmp_path: Path) -> None:
         find_senses("don't", quiet=True, **given)
 
 
-def test_failures(
-    weights: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failures(weights: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, expected in [
         (["lent", "--in", corpus], "has 1 different contexts"),
         (["two words", "--in", corpus], "a single token"),

@@ -8,7 +8,6 @@ from spacy.tokens import Doc
 from spacy_elmo.text.segments import sentence_bounds, windows
 
 VOCAB = spacy.blank("xx").vocab
-ENGLISH = spacy.blank("en")
 SENTENCIZER = Sentencizer()
 MARKS = [*Sentencizer.default_punct_chars, ")", '"', "”", "„", "¿", ",", "-", "...", "?!", "x."]
 WORDS = st.sampled_from(["a", "B", "3"]) | st.sampled_from(MARKS)

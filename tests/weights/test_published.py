@@ -219,7 +219,7 @@ def test_what_is_no_number_in_float32(name, values, said, options, weights, tmp_
         ({"n_highway": 0}, ["is not described"]),
     ],
 )
-def test_the_options_of_another_model(changes, said, options, weights, tmp_path):
+def test_the_options_of_another_model(changes, said, weights, tmp_path):
     fails(write(tmp_path, make_options(**changes), weights), "weights.hdf5", *said)
 
 
@@ -317,12 +317,8 @@ def test_options_of_something_else(content, options, weights, tmp_path):
     fails(tmp_path, "Cannot read the ", "options.json")
 
 
-@pytest.fixture
-def no_h5py(monkeypatch):
+def test_without_h5py_the_extra_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "h5py", None)
-
-
-def test_without_h5py_the_extra_is_named(no_h5py, tmp_path):
     fails(FIXTURES / "golden_tiny", "pip install 'spacy-elmo[hdf5]'")
     with pytest.raises(ValueError, match=r"pip install 'spacy-elmo\[hdf5\]'") as error:
         write_published(BiLM(from_options(make_options())), tmp_path)

@@ -53,7 +53,6 @@ def test_counts() -> None:
 
 
 GOLD = [{"a", "b", "c"}, {"d", "e"}, {"f"}]
-OURS = [{"a", "b"}, {"c", "d", "e"}, {"g"}]
 
 
 def ratio(parts: tuple[float, ...]) -> tuple[float, float]:
