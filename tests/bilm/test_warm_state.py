@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,6 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import N_STREAMS, BiLM, State
-from spacy_elmo.weights.find import find_weights, load_bilm
-from spacy_elmo.weights.native import save_bilm
 
 from .helpers import max_difference, run_bilm
 
@@ -84,23 +81,3 @@ def test_a_model_starts_from_what_its_config_says(model: BiLM) -> None:
     assert max(map(max_difference, map(torch.Tensor.numpy, cold), expected)) <= 1e-6
     assert np.abs(warm[0].numpy() - cold[0].numpy()).max() > 0.01
     assert same(model.initial_state(), model.initial_state("zero"))
-
-
-def test_saved_with_the_weights(model: BiLM, tmp_path: Path, monkeypatch) -> None:
-    # Not that of the passage.
-    model.warm_h, model.warm_c = model.compute_warm_state(SENTENCES[:2])
-    expected = model.initial_state("warm")
-    save_bilm(model, tmp_path, half=True)
-    assert find_weights(tmp_path).load().warm_h is not None
-    monkeypatch.setattr("spacy_elmo.bilm.model.PASSAGE", tmp_path / "nowhere")
-    loaded = load_bilm(tmp_path)
-    assert loaded.config.initial_state == "warm"
-    assert same(loaded.initial_state("warm"), tuple(part.half().float() for part in expected))
-
-
-def test_weights_without_one_get_that_of_the_passage(model: BiLM, tmp_path: Path) -> None:
-    save_bilm(model, tmp_path)
-    assert find_weights(tmp_path).load().warm_h is None
-    loaded = load_bilm(tmp_path)
-    assert same(loaded.initial_state(), model.compute_warm_state())
-    assert "warm_h" in loaded.state_dict()  # and will be saved

@@ -158,6 +158,8 @@ def test_int8(own, published, tmp_path) -> None:
     assert rounded.config.int8 and not exact.config.int8
     assert not torch.equal(rounded.warm_h, exact.warm_h)
     assert torch.equal(rounded.warm_h, rounded.compute_warm_state()[0])
+    convert(tmp_path / "float", tmp_path / "again", "--int8")
+    assert torch.equal(load_bilm(tmp_path / "again").warm_h, rounded.warm_h)
     sizes = [(tmp_path / name / "weights.safetensors").stat().st_size for name in ("int8", "float")]
     assert sizes[0] < sizes[1]
     convert(tmp_path / "int8", tmp_path / "there", "--to", "published")

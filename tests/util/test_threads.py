@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,32 +70,6 @@ def test_prefetched_results_come_in_order(n: int, n_items: int) -> None:
             ahead = prefetch_map(lambda i: (i * i, torch.is_grad_enabled()), range(n_items), n)
             found = [(item, result()) for item, result in ahead]
         assert found == [(i, (i * i, is_enabled)) for i in range(n_items)]
-
-
-@pytest.mark.parametrize("n", [1, 2])
-def test_an_error_of_the_items_is_raised(n: int) -> None:
-    def items() -> Iterator[int]:
-        yield from range(4)
-        raise OSError("the stream broke")
-
-    with pytest.raises(OSError, match="the stream broke"):
-        for _, result in prefetch_map(lambda i: i, items(), n):
-            result()
-
-
-def test_nothing_is_computed_behind_the_back_of_who_stops() -> None:
-    running: list[int] = []
-
-    def slow(item: int) -> int:
-        running.append(item)
-        time.sleep(0.2)
-        running.remove(item)
-        return item
-
-    ahead = prefetch_map(slow, range(9), 2)
-    next(ahead)
-    ahead.close()  # type: ignore[attr-defined]
-    assert running == []
 
 
 def run(code: str, **variables: str) -> str:
