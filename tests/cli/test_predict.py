@@ -60,7 +60,6 @@ def test_for_people(weights: Path) -> None:
 def test_failures(weights: Path, tmp_path: Path) -> None:
     mute = write_language_model(tmp_path / "mute", WORDS, card=Card())
     for text, chosen, said in [
-        ("No blank in snake___case.", weights, "has no blank: write ___"),
         ("Caf\udce9. A ___", weights, "not UTF-8: after 'Caf' it has the byte 0xe9."),
         ("A ___ .", mute, "does not name their language"),
     ]:

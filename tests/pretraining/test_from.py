@@ -133,16 +133,10 @@ def test_a_model_of_another_shape(trained, animals, tmp_path) -> None:
     other = make_config(animals, animals, {"model.dim": 24, "paths.weights": str(trained)})
     with pytest.raises(ValueError, match=r"\[model\] differs from the weights .* Remove the"):
         pretrain(other, tmp_path / "out", quiet=True)
+    with pytest.raises(ValueError, match=r"no \[model\]"):
+        pretrain(replace(make_config(animals, animals), model=None), tmp_path / "out", quiet=True)
     same = make_config(animals, animals, {"paths.weights": str(trained)})
     assert pretrain(same, tmp_path / "out", quiet=True).step == 20
-
-
-def test_what_is_not_there(animals, tmp_path) -> None:
-    gone = going_on(animals, tmp_path / "gone")
-    without = replace(gone, paths=replace(gone.paths, weights=None))
-    for config, message in [(gone, "gone"), (without, r"no \[model\]")]:
-        with pytest.raises(ValueError, match=message):
-            pretrain(config, tmp_path / "out", quiet=True)
 
 
 @pytest.mark.parametrize("has_head", [True, False])

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
-from spacy_elmo.pretraining.checkpoint import Progress, State
+from spacy_elmo.pretraining.checkpoint import State
 from spacy_elmo.pretraining.corpus import Shares, make_batch
 from spacy_elmo.pretraining.distributed import ProcessGroup
 from spacy_elmo.pretraining.loss import BiLMLoss
@@ -30,16 +30,12 @@ class Alone(ProcessGroup):
 
 
 def make_state(
-    group: ProcessGroup = ONE,
-    progress: Progress | None = None,
-    n_threads: int = 1,
-    sampled: bool = False,
-    **settings: Any,
+    group: ProcessGroup = ONE, n_threads: int = 1, sampled: bool = False, **settings: Any
 ) -> State:
     changes: dict[str, Any] = {f"training.{name}": value for name, value in settings.items()}
     if sampled:
         changes |= {"softmax.kind": "sampled", "softmax.n_candidates": 9}
-    return State(make_config(changes=changes), len(VOCAB), group, progress, n_threads=n_threads)
+    return State(make_config(changes=changes), len(VOCAB), group, n_threads=n_threads)
 
 
 def step(
@@ -122,19 +118,6 @@ def test_the_gradient_is_clipped() -> None:
     step(state, 0.0, max_grad_norm=1e-3)
     norms = [p.grad.norm() for p in state.parameters if p.grad is not None]
     assert float(torch.stack(norms).norm()) == pytest.approx(1e-3, rel=1e-3)
-
-
-def test_the_biLM_is_frozen_while_the_head_is_trained_first() -> None:
-    state = make_state(progress=Progress(head_first=1))
-    model = state.model
-    before = [p.clone() for p in state.parameters]
-    step(state, 0.1)
-    assert all(p.grad is None for p in model.parameters())
-    changed = [not torch.equal(a, b) for a, b in zip(before, state.parameters, strict=True)]
-    assert changed == [False] * len(list(model.parameters())) + [True, True]
-    step(state, 0.1)
-    assert all(p.grad is not None for p in model.parameters())
-    assert not any(torch.equal(a, b) for a, b in zip(before, state.parameters, strict=True))
 
 
 def test_mixed_precision_is_near() -> None:

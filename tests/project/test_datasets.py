@@ -263,14 +263,6 @@ def test_raw_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held_out = list(read_paragraphs("dev", "nb", ""))
     assert held_out == [lines[48], lines[98]]
     assert list(read_paragraphs("train", "nb", "")) == [x for x in lines if x not in held_out]
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
     (folder / "text.modern.txt").write_text("Moderne tekst som også har minst åtte ord\n" * 2)
     both = list(read_paragraphs("train", "nb", ""))
     assert len(both) == 100 and both[0] == both[2] != both[1] == lines[0]
-    for name in ("text.txt", "text.modern.txt"):
-        (folder / name).unlink()
-    table = pyarrow.table({"id": list(range(100)), "text": [f"Kort\n{line}" for line in lines]})
-    parquet.write_table(table, folder / "text.parquet")
-    assert list(read_paragraphs("dev", "nb", "")) == [lines[49], lines[99]]

@@ -28,36 +28,28 @@ RECIPES = {path.stem: path for path in sorted(CONFIGS.glob("*.cfg")) if "pretrai
 STEPS = 40
 
 
-class Assets:
-    """What a recipe is given on the command line."""
-
-    def __init__(self, folder: Path):
-        self.weights = write_weights(folder / "tiny")
-        write_statistics(self.weights, (sentence.split() for sentence in TEXTS))
-        self.sentences = folder / "sentences.spacy"
-        self.vectors = folder / "vectors"
-        nlp = spacy.blank("en")
-        docs = list(annotated_docs(nlp.vocab))
-        DocBin(docs=docs).to_disk(self.sentences)
-        rng = np.random.default_rng(0)
-        for word in sorted({token.text for doc in docs for token in doc}):
-            nlp.vocab.set_vector(word, rng.normal(size=12).astype("float32"))
-        nlp.to_disk(self.vectors)
-
-    def overrides(self, recipe: str) -> dict[str, Any]:
-        given = {
-            "paths.train": str(self.sentences),
-            "paths.dev": str(self.sentences),
-            "vars.weights": str(self.weights),
-        }
-        if recipe == "static_vectors":
-            given["paths.vectors"] = str(self.vectors)
-        return given
-
-
 @pytest.fixture(scope="module")
-def assets(tmp_path_factory: pytest.TempPathFactory) -> Assets:
-    return Assets(tmp_path_factory.mktemp("assets"))
+def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of weights, sentences and word vectors."""
+    folder = tmp_path_factory.mktemp("assets")
+    write_statistics(write_weights(folder / "tiny"), (sentence.split() for sentence in TEXTS))
+    nlp = spacy.blank("en")
+    docs = list(annotated_docs(nlp.vocab))
+    DocBin(docs=docs).to_disk(folder / "sentences.spacy")
+    rng = np.random.default_rng(0)
+    for word in sorted({token.text for doc in docs for token in doc}):
+        nlp.vocab.set_vector(word, rng.normal(size=12).astype("float32"))
+    nlp.to_disk(folder / "vectors")
+    return folder
+
+
+def overrides_of(recipe: str, assets: Path) -> dict[str, Any]:
+    """What a recipe is given on the command line."""
+    sentences = str(assets / "sentences.spacy")
+    given = {"paths.train": sentences, "paths.dev": sentences, "vars.weights": str(assets / "tiny")}
+    if recipe == "static_vectors":
+        given["paths.vectors"] = str(assets / "vectors")
+    return given
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -71,8 +63,8 @@ def test_complete(recipe: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_valid(recipe: str, assets: Assets, capsys: pytest.CaptureFixture[str]) -> None:
-    debug_config(RECIPES[recipe], overrides=assets.overrides(recipe))
+def test_valid(recipe: str, assets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    debug_config(RECIPES[recipe], overrides=overrides_of(recipe, assets))
     assert "Config is valid" in capsys.readouterr().out
 
 
@@ -110,10 +102,10 @@ LEAST = {  # what each has to find; an empty set: something
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_trained(recipe: str, assets: Assets, tmp_path: Path) -> None:
+def test_trained(recipe: str, assets: Path, tmp_path: Path) -> None:
     """End to end, with a tiny biLM; then from disk."""
     overrides = {
-        **assets.overrides(recipe),
+        **overrides_of(recipe, assets),
         "training.max_steps": STEPS,
         "training.eval_frequency": STEPS // 2,
     }
@@ -146,7 +138,7 @@ def test_trained(recipe: str, assets: Assets, tmp_path: Path) -> None:
         assert mix.get_param("w").any(), "a mix has not learned"
     assert len(mixes(nlp)) == RECIPES[recipe].read_text().count('"spacy-elmo.ElmoListener.v1"')
     frozen = config["components"]["elmo"]["model"]["frozen"]
-    before = load_bilm(str(assets.weights)).state_dict()
+    before = load_bilm(assets / "tiny").state_dict()
     after = nlp.get_pipe("elmo").bilm.model.state_dict()
     assert all(np.array_equal(after[name], value) for name, value in before.items()) == frozen
 
@@ -163,9 +155,9 @@ def mixes(nlp: Language) -> list[Any]:
 
 
 @pytest.mark.parametrize("given", ["tags", "trees", "entities"])
-def test_joint_learns_from_any_annotation(given: str, assets: Assets) -> None:
+def test_joint_learns_from_any_annotation(given: str, assets: Path) -> None:
     """spaCy's tok2vec learns when its last listener does, which must not skip a batch."""
-    overrides = {**assets.overrides("joint"), "components.parser.min_action_freq": 1}
+    overrides = {**overrides_of("joint", assets), "components.parser.min_action_freq": 1}
     nlp = load_model_from_config(load_config(RECIPES["joint"], overrides, interpolate=True))
     every = [Example(nlp.make_doc(doc.text), doc) for doc in annotated_docs(nlp.vocab)]
     optimizer = nlp.initialize(lambda: every)

@@ -12,7 +12,6 @@ import pytest
 from spacy_elmo.util.files import (
     atomic_directory,
     atomic_file,
-    members,
     naming_errors,
     present_directory,
     write_text,
@@ -196,17 +195,3 @@ def test_errors_of_files_name_them(error: Exception) -> None:
     with pytest.raises(ValueError, match=r"Cannot read the file a\.txt: ."):
         with naming_errors("the file", "a.txt", TypeError):
             raise error
-
-
-@pytest.mark.parametrize(
-    "data, message",
-    [
-        ([], "expected an object, found list"),
-        ({"b": 1}, "a is of the type NoneType, not dict"),
-        ({"a": {}, "b": b""}, "b is of the type bytes, not int"),
-    ],
-)
-def test_members_of_something_else(data: object, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        members(data, a=dict, b=int)
-    assert members({"a": {}, "b": 1, "c": 2}, b=int, a=dict) == [1, {}]
