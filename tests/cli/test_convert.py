@@ -22,7 +22,7 @@ from ..pipeline.helpers import CARD, CONFIG, make_nlp, write_weights
 from ..weights.helpers import read
 from .helpers import fail, joined, succeed
 
-WORDS = [*SPECIALS, "the", "bank", "Größe", "\u2028"]
+WORDS = [*SPECIALS, "the", "bank", "Größe", "\u2028", "#", "\ufeff"]
 SENTENCES = [["The", "bank", "."], ["안녕하세요", "x" * 60], []]
 
 pytest.importorskip("h5py")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
@@ -24,21 +24,6 @@ def directory(tmp_path: Path) -> Path:
     save_bilm(model, tmp_path)
     save_head(head, VOCAB, tmp_path)
     return tmp_path
-
-
-@pytest.mark.parametrize("half", [False, True])
-def test_a_head_is_loaded_as_it_was_saved(directory: Path, half: bool) -> None:
-    """In float32."""
-    tensors = load_file(directory / "head.safetensors")
-    if half:
-        tensors = {name: tensor.half() for name, tensor in tensors.items()}
-        save_file(tensors, directory / "head.safetensors")
-    head, vocab = load_head(directory)
-    assert vocab.words == VOCAB.words
-    for name, parameter in head.named_parameters():
-        assert torch.equal(parameter, tensors[name].float())
-        assert parameter.dtype == torch.float32
-    assert not head.training
 
 
 @pytest.mark.parametrize("name", ["head.safetensors", "vocab.txt"])
@@ -83,13 +68,6 @@ def test_order_is_by_count_then_by_alphabet(
 ) -> None:
     """The cap includes the special words."""
     assert Vocabulary.from_counts(COUNTS, max_size, min_count).words == [*SPECIALS, *words]
-
-
-def test_a_vocabulary_is_read_as_it_was_written(tmp_path: Path) -> None:
-    vocab = Vocabulary([*SPECIALS, "안녕", "#", "naïve", "\ufeff"])
-    vocab.write(tmp_path / "vocab.txt")
-    assert Vocabulary.read(tmp_path / "vocab.txt").words == vocab.words
-    assert [path.name for path in tmp_path.iterdir()] == ["vocab.txt"]
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path: Path) -> None:

