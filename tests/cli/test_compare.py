@@ -12,34 +12,19 @@ import pytest
 import spacy
 from spacy.cli.init_config import init_config
 from spacy.cli.train import train
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import DocBin
 from spacy.training.corpus import Corpus
+from spacy.vocab import Vocab
 
 from spacy_elmo import add_elmo
 from spacy_elmo.compare import training
 
 from ..pipeline.helpers import write_weights
-from ..pipeline.learning import WORDS
+from ..project.sentences import annotated_docs
 from .helpers import fail, joined, run, succeed
 
 PIPES = ["tagger", "parser", "ner", "textcat"]
 TAGGER = ("--nlp.pipeline", '["tok2vec", "tagger"]')  # alone, which is quicker
-
-
-def write_docs(path: Path, n: int) -> None:
-    """Sentences whose annotations the words decide."""
-    words, docs = list(WORDS), []
-    for i in range(n):
-        chosen = [words[(i + k * (i + 1)) % len(words)] for k in range(3 + i % 4)]
-        nouns = [word in ("bank", "river") for word in chosen]
-        doc = Doc(
-            spacy.blank("xx").vocab, words=chosen, tags=[WORDS[word] for word in chosen],
-            heads=[0] * len(chosen), deps=["ROOT"] + ["dep"] * (len(chosen) - 1),
-            ents=["B-PLACE" if is_noun else "O" for is_noun in nouns],
-        )  # fmt: skip
-        doc.cats = {"PLACE": float(any(nouns)), "NONE": float(not any(nouns))}
-        docs.append(doc)
-    DocBin(docs=docs).to_disk(path)
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +38,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config["components"]["parser"]["min_action_freq"] = 1
     config["training"] |= {"max_steps": 6, "eval_frequency": 3}
     config.to_disk(folder / "base.cfg")
-    write_docs(folder / "train.spacy", 30)
-    write_docs(folder / "dev.spacy", 12)
+    docs = list(annotated_docs(Vocab()))
+    DocBin(docs=docs).to_disk(folder / "train.spacy")
+    DocBin(docs=docs[::3]).to_disk(folder / "dev.spacy")
     write_weights(folder / "weights")
     return folder
 
