@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from spacy_elmo.bilm.model import BiLM, State
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.weights.native import Weights
 
 from ..pipeline.helpers import (
@@ -35,19 +37,17 @@ def test_the_first_texts_of_several_threads(
     weights = write_weights(tmp_path / "weights", config=config)
     expected = vectors_of([make_nlp(weights)(text) for text in TEXTS])
     done: list[str] = []
-    load, compute = Weights.load, BiLM.compute_warm_state
 
-    def load_and_note(weights: Weights) -> BiLM:
-        done.append("loaded")
-        return load(weights)
+    def slowly(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def slow_call(*given: Any) -> Any:
+            done.append(name)
+            time.sleep(0.1)
+            return call(*given)
 
-    def compute_slowly(model: BiLM) -> State:
-        done.append("computed")
-        time.sleep(0.1)
-        return compute(model)
+        return slow_call
 
-    monkeypatch.setattr(Weights, "load", load_and_note)
-    monkeypatch.setattr(BiLM, "compute_warm_state", compute_slowly)
+    monkeypatch.setattr(Weights, "load", slowly("loaded", Weights.load))
+    monkeypatch.setattr(BiLM, "compute_warm_state", slowly("computed", BiLM.compute_warm_state))
     for number in range(1, 6):
         nlp, start = make_nlp(weights), threading.Barrier(N_THREADS)
 

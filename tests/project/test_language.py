@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -23,7 +24,7 @@ ROW = "1\tHan\than\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\tgår {}\tgå\tVERB\tVB\t_\t0\
 
 
 def test_what_the_last_steps_need(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Is seen before the first: an hour of training is between them."""
     import check
@@ -35,18 +36,12 @@ def test_what_the_last_steps_need(
         ("tasks_", "1.0.0", "--vars.name is 'tasks_'"),
         ("tasks", "latest", "--vars.version is 'latest'"),
     ):
-        with pytest.raises(SystemExit):
-            check.main(name, version)
-        assert message in capsys.readouterr().err
+        assert message in fails(check.main, name, version)
     monkeypatch.setattr(check, "find_spec", lambda name: None)
-    with pytest.raises(SystemExit):
-        check.main("tasks", "1.0.0")
-    assert "python -m ensurepip" in capsys.readouterr().err
+    assert "python -m ensurepip" in fails(check.main, "tasks", "1.0.0")
     monkeypatch.undo()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(SystemExit):
-        check.main("tasks", "1.0.0")
-    assert "spacy-elmo[viz]" in capsys.readouterr().err.replace("\n", " ")
+    assert "spacy-elmo[viz]" in fails(check.main, "tasks", "1.0.0")
 
 
 def test_facts_of_scripts() -> None:
@@ -181,21 +176,16 @@ def test_codes_of_languages() -> None:
         find_language("qq", BY_RULES)
 
 
-def test_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_missing(tmp_path: Path, fails: Callable[..., str]) -> None:
     from language_data import find_labelled, main
 
-    with pytest.raises(SystemExit):
-        main(tmp_path / "run", lang="sv", text=str(tmp_path / "none.txt"))
-    printed = capsys.readouterr()
-    assert "There is no text file" in (printed.out + printed.err).replace("\n", " ")
+    run, gone = tmp_path / "run", str(tmp_path / "none.txt")
+    assert "There is no text file" in fails(main, run, lang="sv", text=gone)
+    assert "with --vars.text FILE" in fails(main, run, lang="da", local=str(tmp_path))
     with pytest.raises(ValueError, match=r"\*train\*\.conllu\* and \*test\*\.conllu\*"):
         find_labelled("ud", str(tmp_path), "sv", "")
     with pytest.raises(ValueError, match=r"no .*ud\.train\..*with --vars\.conllu FOLDER"):
         find_labelled("ud", "", "sv", str(tmp_path))
-    with pytest.raises(SystemExit):
-        main(tmp_path / "run", lang="da", local=str(tmp_path))
-    printed = capsys.readouterr()
-    assert "with --vars.text FILE" in (printed.out + printed.err).replace("\n", " ")
     for name in ("train", "test", "latest-train"):  # the last one would be in both
         (tmp_path / f"{name}.conllu").touch()
     with pytest.raises(ValueError, match=r"latest-train\.conllu .* both 'train' and 'test'"):
