@@ -149,6 +149,12 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, step: int, number: int = signal.
     monkeypatch.setattr(loop, "learning_rate", wrapped)
 
 
+def refuses(said: str, config: PretrainConfig, out: Path, resume: bool = False) -> None:
+    """A run ends with an error that says this."""
+    with pytest.raises(ValueError, match=said):
+        loop.pretrain(config, out, resume=resume, quiet=True)
+
+
 def same_weights(one: Path, other: Path) -> bool:
     """Whether two files hold the same tensors, to the last bit."""
     a, b = load_file(one), load_file(other)

@@ -15,7 +15,7 @@ from spacy_elmo.util.files import locked
 from spacy_elmo.weights.layout import VOCAB
 from spacy_elmo.weights.tensors import write_tensors
 
-from .helpers import contents, make_config, prose, write_text
+from .helpers import contents, make_config, prose, refuses, write_text
 
 
 def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path) -> None:
@@ -43,8 +43,8 @@ def test_only_one_process_trains_in_a_directory(tmp_path, monkeypatch) -> None:
     config = make_config(text, text)
     pretrain(make_config(text, text, {"training.max_steps": 8}), out, quiet=True)
     before = contents(out)
-    with locked(out / VOCAB), pytest.raises(ValueError, match=r"Another process trains in '.*run'"):
-        pretrain(config, out, resume=True, quiet=True)
+    with locked(out / VOCAB):
+        refuses(r"Another process trains in '.*run'", config, out, resume=True)
     assert contents(out) == before
     real = loop.prepare
 
@@ -55,13 +55,12 @@ def test_only_one_process_trains_in_a_directory(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(loop, "prepare", begin_meanwhile)
     shutil.move(out, tmp_path / "other")
     for resume in (False, True):
-        with pytest.raises(ValueError, match=r"checkpoint\.safetensors, .* overwrite them"):
-            pretrain(config, out, resume=resume, quiet=True)
+        refuses(r"checkpoint\.safetensors, .* overwrite them", config, out, resume=resume)
         assert contents(out) == before
         shutil.rmtree(out)
     monkeypatch.undo()
     out.mkdir()
     (out / VOCAB).touch()  # all that the other one has written so far
-    with locked(out / VOCAB), pytest.raises(ValueError, match="Another process trains"):
-        pretrain(config, out, resume=True, quiet=True)
+    with locked(out / VOCAB):
+        refuses("Another process trains", config, out, resume=True)
     assert list(out.iterdir()) == [out / VOCAB]

@@ -32,6 +32,7 @@ from .helpers import (
     make_block,
     make_config,
     prose,
+    refuses,
     same_weights,
     stop_after,
     write_text,
@@ -196,8 +197,7 @@ def test_resuming_before_the_first_checkpoint_starts_from_the_beginning(
         with pytest.raises(SystemExit):
             pretrain(config, out, quiet=True)
         monkeypatch.undo()
-        with pytest.raises(ValueError, match=r"overwrite them.* continue that run with --resume"):
-            pretrain(config, out, quiet=True)
+        refuses(r"overwrite them.* continue that run with --resume", config, out)
     assert not (out / CHECKPOINT).exists()
     pretrain(config, out, resume=True, quiet=True)
     assert same_runs(tmp_path / "whole", out)
@@ -308,8 +308,7 @@ def test_what_cannot_work_is_refused_before_anything_is_written(
     Path("empty.txt").write_text("\n\n")
     Path("damaged.txt.gz").write_bytes(b"\x1f\x8b damaged")
     Vocabulary(SPECIALS).write(Path("vocab.txt"))
-    with pytest.raises(ValueError, match=message):
-        pretrain(small_run(paths, {name: value}), tmp_path / "out", quiet=True)
+    refuses(message, small_run(paths, {name: value}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -317,27 +316,22 @@ def test_another_run_is_not_written_over(paths, tmp_path) -> None:
     out = tmp_path / "out"
     pretrain(small_run(paths), out, quiet=True)
     before = contents(out)
-    with pytest.raises(ValueError, match=r"overwrite them; .* with --resume"):
-        pretrain(small_run(paths), out, quiet=True)
+    refuses(r"overwrite them; .* with --resume", small_run(paths), out)
     assert contents(out) == before
     (out / CHECKPOINT).unlink()
     found = "vocab.txt, pretrain.cfg, model-best, model-last, log.jsonl"
-    with pytest.raises(ValueError, match=f"has {found} already"):
-        pretrain(small_run(paths), out, quiet=True)
+    refuses(f"has {found} already", small_run(paths), out)
     # A model has a vocabulary, as a run that ended before its first checkpoint.
-    with pytest.raises(ValueError, match=r"head\.safetensors already"):
-        pretrain(small_run(paths), out / "model-last", resume=True, quiet=True)
+    refuses(r"head\.safetensors already", small_run(paths), out / "model-last", resume=True)
     del before[str(out / CHECKPOINT)]
     assert contents(out) == before
     for _ in range(2):  # with models that are there, or links to them
-        with pytest.raises(ValueError, match=r"has model-best, .* already"):
-            pretrain(small_run(paths), out, resume=True, quiet=True)
+        refuses(r"has model-best, .* already", small_run(paths), out, resume=True)
         shutil.rmtree(out / "model-best", ignore_errors=True)
         if not (out / "model-best").is_symlink():
             (out / "model-best").symlink_to(tmp_path / "gone")
     (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match="is a file; give a directory"):
-        pretrain(small_run(paths), tmp_path / "file", quiet=True)
+    refuses("is a file; give a directory", small_run(paths), tmp_path / "file")
 
 
 def test_a_held_out_text_of_one_word(paths, tmp_path) -> None:
@@ -350,8 +344,7 @@ def test_a_held_out_text_of_one_word(paths, tmp_path) -> None:
 
 def test_text_beside_the_files_of_a_run(tmp_path) -> None:
     text = write_text(tmp_path / "text.txt", prose())
-    with pytest.raises(ValueError, match=r"is the directory of the text 'text\.txt'"):
-        pretrain(make_config(text, text), tmp_path, quiet=True)
+    refuses(r"is the directory of the text 'text\.txt'", make_config(text, text), tmp_path)
     assert list(tmp_path.iterdir()) == [text]
 
 
@@ -362,24 +355,23 @@ def test_a_run_is_not_resumed_as_another(paths, tmp_path) -> None:
     pretrain(small_run(paths), out, quiet=True)
     before = contents(out)
 
-    def refuses(said: str, **changes: Any) -> None:
+    def differs(said: str, **changes: Any) -> None:
         settings = {name.replace("__", "."): value for name, value in changes.items()}
-        with pytest.raises(ValueError, match=said):
-            pretrain(small_run(paths, settings), out, resume=True, quiet=True)
+        refuses(said, small_run(paths, settings), out, resume=True)
         assert contents(out) == before
 
-    refuses(r"Cannot resume, .*dim: 16 → 24; .*seed: 0 → 3", model__dim=24, training__seed=3)
-    refuses(r"Cannot resume, .*head_first: \d+ → 9", training__head_first=9)
-    refuses(r"Cannot resume, .*eval_words: \d+ → 9", training__eval_words=9)
+    differs(r"Cannot resume, .*dim: 16 → 24; .*seed: 0 → 3", model__dim=24, training__seed=3)
+    differs(r"Cannot resume, .*head_first: \d+ → 9", training__head_first=9)
+    differs(r"Cannot resume, .*eval_words: \d+ → 9", training__eval_words=9)
     Vocabulary([*SPECIALS, "other"]).write(vocab)
-    refuses(r"Cannot resume, .*paths\.vocab: None → '", paths__vocab=str(vocab))
+    differs(r"Cannot resume, .*paths\.vocab: None → '", paths__vocab=str(vocab))
     for text in (train / "b.txt", dev):
         words = text.read_text()
         text.write_text("Something else .\n")
-        refuses("Cannot resume: the texts are not")
+        differs("Cannot resume: the texts are not")
         text.write_text(words)
     (train / "a.txt").rename(train / "z.txt")
-    refuses("Cannot resume: the texts are not")
+    differs("Cannot resume: the texts are not")
     (train / "z.txt").rename(train / "a.txt")
     moved = small_run((train.rename(tmp_path / "moved"), dev))
     assert pretrain(moved, out, resume=True, quiet=True).step == 20
@@ -392,12 +384,11 @@ def test_a_run_writes_into_its_own_directory_only(paths, tmp_path) -> None:
     (mine / "letter.txt").write_text("mine")
     (out / "model-last").symlink_to(mine)
     before = contents(mine)
-    with pytest.raises(ValueError, match=r"Cannot resume: '.*model-last' is a link"):
-        pretrain(small_run(paths, {"training.max_steps": 99}), out, resume=True, quiet=True)
+    longer = small_run(paths, {"training.max_steps": 99})
+    refuses(r"Cannot resume: '.*model-last' is a link", longer, out, resume=True)
     shutil.rmtree(out), out.mkdir()
     (out / "vocab.txt").symlink_to(mine / "letter.txt")
-    with pytest.raises(ValueError, match=r"has vocab\.txt already.*; choose another directory\."):
-        pretrain(small_run(paths), out, resume=True, quiet=True)
+    refuses(r"has vocab\.txt already.*; choose another directory\.", longer, out, resume=True)
     assert contents(mine) == before
 
 
