@@ -8,20 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from spacy.cli.init_config import init_config
 from typer.main import get_group
 
 from spacy_elmo.cli import app
-
-from ..pipeline.helpers import make_nlp, write_language_model
-from ..pretraining.helpers import config_text, make_config
 
 # What each command is given, and what it says. Text, weights and so on are there; "gone" is not.
 TYPOS = {
     "demo": [("-w gone", "Cannot find the ELMo weights 'gone'")],
     "add": [
         ("gone.cfg new.cfg", "Cannot read the config gone.cfg"),
-        ("base.cfg text.txt", "'text.txt' already exists. Use --force"),
+        ("tagger.cfg text.txt", "'text.txt' already exists. Use --force"),
     ],
     "compare": [
         ("gone.cfg", "Cannot read the config gone.cfg"),
@@ -39,6 +35,8 @@ TYPOS = {
         ("text.txt out.npy -w gone", "Cannot find the ELMo weights 'gone'"),
         ("text.txt out.npy -w weights --level word", "level is 'word'"),
         ("text.txt out.npy -p gone", "Can't find model 'gone'"),
+        ("text.txt out.npy --layers both", "layers is 'both'; it must be 'mix', 'top' or 'all'"),
+        ("text.txt out.npy -p pipeline --lang en", "drop --lang"),
     ],
     "convert": [
         ("weights out --to publishd", "--to is 'publishd'"),
@@ -47,7 +45,7 @@ TYPOS = {
     ],
     "init-config": [
         ("out.cfg --size huge", "The size is 'huge'"),
-        ("base.cfg", "'base.cfg' already exists. Use --force"),
+        ("tagger.cfg", "'tagger.cfg' already exists. Use --force"),
     ],
     "tokenize": [
         ("gone out", "No texts at 'gone'"),
@@ -57,6 +55,8 @@ TYPOS = {
         ("gone.cfg out", "Cannot read the config gone.cfg"),
         ("pretrain.cfg text.txt", "'text.txt' is a file"),
         ("pretrain.cfg out --from gone", "Cannot find the ELMo weights 'gone'"),
+        ("pretrain.cfg out --training.max_steps", "max_steps is True"),
+        ("pretrain.cfg out -g 99", "There is no GPU 99"),
         ("pretrain.cfg out --paths.train gone", "No texts at 'gone'"),
         ("pretrain.cfg out --paths.dev gone", "No texts at 'gone'"),
         ("pretrain.cfg out --paths.vocab gone", "Cannot read the vocabulary gone"),
@@ -112,21 +112,13 @@ HEAVY = {
 }  # fmt: skip
 
 
-def test_typos(tmp_path: Path) -> None:
+def test_typos(inputs: Path) -> None:
     """In one process: the largest of what is imported is spaCy, which brings PyTorch."""
     assert set(TYPOS) == set(get_group(app).commands)
-    weights = write_language_model(tmp_path / "weights", ["the", "bank", "."])
-    make_nlp(weights).to_disk(tmp_path / "pipeline")
-    (tmp_path / "text.txt").write_text("the bank .\n" * 3, encoding="utf-8")
-    text = config_text(make_config(Path("text.txt"), Path("text.txt")))
-    (tmp_path / "pretrain.cfg").write_text(text, encoding="utf-8")
-    (tmp_path / "base.cfg").write_text('[nlp]\nlang = "en"\npipeline = []\n', encoding="utf-8")
-    init_config(lang="xx", pipeline=["tagger"]).to_disk(tmp_path / "tagger.cfg")
-    (tmp_path / "log.jsonl").write_text('{"step": 1, "words": 40, "loss": 5.5}\n', encoding="utf-8")
     typos = [(command, *typo) for command, some in TYPOS.items() for typo in some]
     commands = json.dumps([[command, *given.split()] for command, given, _ in typos])
     result = subprocess.run(
-        [sys.executable, "-c", SCRIPT], input=commands, cwd=tmp_path, capture_output=True,
+        [sys.executable, "-c", SCRIPT], input=commands, cwd=inputs, capture_output=True,
         text=True, check=True, encoding="utf-8",
     )  # fmt: skip
     lines = result.stdout.splitlines()
@@ -135,6 +127,6 @@ def test_typos(tmp_path: Path) -> None:
         assert (code, out) == (1, ""), (command, given)
         assert expected in " ".join(said.split()), (command, given, said)
         assert not HEAVY & {*new}, (command, given)
-    assert not {path.name for path in tmp_path.iterdir()} & {
+    assert not {path.name for path in inputs.iterdir()} & {
         "out", "out.npy.parts", "out.cfg", "comparison"
     }  # fmt: skip

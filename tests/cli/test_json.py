@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from spacy.cli.init_config import init_config
-from spacy.tokens import DocBin
 from typer.main import get_group
 
 from spacy_elmo.cli import app
@@ -18,9 +16,6 @@ from spacy_elmo.cli.options import print_json
 from spacy_elmo.util import progress
 from spacy_elmo.weights.find import find_weights
 
-from ..pipeline.helpers import write_language_model
-from ..pipeline.learning import make_examples, started
-from ..pretraining.helpers import PROSE, config_text, make_config
 from . import helpers
 
 # For people alone: a page, a config.
@@ -28,62 +23,41 @@ WITHOUT = {"add", "demo", "init-config"}
 # What each command is given, and the names in its JSON.
 COMMANDS = {
     "compare": (
-        "{tagger} -w {weights} --seeds 1 --keep {out} --paths.train {docs} --paths.dev {docs}",
+        "tagger.cfg -w weights --seeds 1 --keep {out} "
+        "--paths.train docs.spacy --paths.dev docs.spacy",
         "comparisons keep seeds",
     ),
-    "info": ("{weights}", "weights parameters vectors architecture language#model card"),
+    "info": ("weights", "weights parameters vectors architecture language#model card"),
     "download": ("", "cache downloaded published"),
-    "encode": ("{text} {out}.npy -w {weights}", "output rows vectors"),
-    "convert": ("{weights} {out} --to published", "output format parameters"),
-    "tokenize": ("{text} {out}", "output sentences words"),
+    "encode": ("text.txt {out}.npy -w weights", "output rows vectors"),
+    "convert": ("weights {out} --to published", "output format parameters"),
+    "tokenize": ("text.txt {out}", "output sentences words"),
     "pretrain": (
-        "{config} {out} --paths.train {shards} --paths.dev {shards} --training.max_steps 11",
+        "pretrain.cfg {out} --paths.train shards --paths.dev shards --training.max_steps 11",
         "output steps words",
     ),
-    "plot-training": ("{log} -o {out}.png", "output"),
+    "plot-training": ("log.jsonl -o {out}.png", "output"),
     "perplexity": (
-        "{text} -w {weights}",
+        "text.txt -w weights",
         "weights text forward backward mean sentences words unknown unknown_rate vocabulary",
     ),
-    "predict": ("It#was#___#. -w {weights}", "left right forward backward both"),
+    "predict": ("It#was#___#. -w weights", "left right forward backward both"),
     "senses": (
-        "the --in {text} -o {out}.svg -w {weights}",
+        "the --in text.txt -o {out}.svg -w weights",
         "output word complete silhouette senses",
     ),
-    "plot-mix": ("{pipeline} -o {out}.svg", "output mixes"),
+    "plot-mix": ("pipeline -o {out}.svg", "output mixes"),
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """What the commands read."""
-    folder = tmp_path_factory.mktemp("json")
-    text = folder / "text.txt"
-    text.write_text(PROSE.replace("\n", "\n\n") * 3, encoding="utf-8")
-    weights = write_language_model(folder / "weights", [*PROSE.split(), "was", "."])
-    nlp, *_ = started(weights, steps=1)  # trains its mix
-    nlp.to_disk(folder / "pipeline")
-    tagger = init_config(lang="xx", pipeline=["tagger"])
-    tagger["training"]["max_steps"] = 1
-    tagger.to_disk(folder / "tagger.cfg")
-    examples = make_examples(nlp)
-    DocBin(docs=[example.reference for example in examples]).to_disk(folder / "docs.spacy")
-    (folder / "config.cfg").write_text(config_text(make_config()), encoding="utf-8")
-    (folder / "log.jsonl").write_text('{"step": 1, "words": 40, "loss": 5.5}\n', encoding="utf-8")
-    helpers.succeed("tokenize", text, folder / "shards")
-    names = ("weights", "pipeline", "shards")
-    files = {"tagger": folder / "tagger.cfg", "docs": folder / "docs.spacy"}
-    files |= {"text": text, "config": folder / "config.cfg", "log": folder / "log.jsonl"}
-    return {**files, **{name: folder / name for name in names}}
-
-
 @pytest.fixture
-def run(places: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def run(inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a command with --json, whose work is long enough to be reported."""
+    monkeypatch.chdir(inputs)
     monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
 
     def run(command: str, arguments: str) -> Result:
-        words = arguments.format(**places, out=tmp_path / "out").split()
+        words = arguments.format(out=tmp_path / "out").split()
         words = [word.replace("#", " ") for word in words]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of random weights
@@ -114,7 +88,7 @@ def test_one_document_and_nothing_else(command: str, run: Any) -> None:
 
 
 def test_warnings_are_on_the_error_stream(run: Any, tmp_path: Path) -> None:
-    result = run("convert", "{weights} {out} --to native --lang qq --statistics {text}")
+    result = run("convert", "weights {out} --to native --lang qq --statistics text.txt")
     assert json.loads(result.stdout)["format"] == "native"
     assert find_weights(tmp_path / "out").card().meta["lang"] == "qq"
     assert "does not support the language 'qq'" in " ".join(result.stderr.split())

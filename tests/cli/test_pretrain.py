@@ -56,18 +56,6 @@ def test_minutes_and_overrides_of_the_environment(config, shards, tmp_path, monk
     assert read_checkpoint(tmp_path / "out" / CHECKPOINT)[1].training.minutes == 9
 
 
-def test_failures(config, shards, tmp_path) -> None:
-    out = tmp_path / "out"
-    paths = ["--paths.train", shards, "--paths.dev", shards]
-    for arguments, message in [
-        ([config, out, *paths, "--training.speed", 3], "unknown settings ['speed']"),
-        ([config, out, *paths, "--training.max_steps"], "max_steps is True"),
-        ([config, out, *paths, "-g", 99], "There is no GPU 99"),
-    ]:
-        assert message in helpers.fail("pretrain", *arguments)
-        assert not out.exists()
-
-
 def test_as_a_command_of_spacy_whose_imports_stay_light() -> None:
     """Every command of spaCy imports ours: PyTorch must not come with it."""
     code = (

@@ -208,15 +208,3 @@ def test_pickled_as_its_settings(weights: str) -> None:
     assert again == encoder and {again, encoder} == {encoder}
     assert np.array_equal(again(["A bank"])[0], vectors[0])
     assert vectors[0].dtype == np.float16
-
-
-@pytest.mark.parametrize(
-    "settings, message",
-    [
-        ({"layers": "both"}, "setting layers is 'both'; it must be 'mix', 'top' or 'all'"),
-        ({"pipeline": "p", "lang": "en"}, "drop --lang"),
-    ],
-)
-def test_settings_that_do_not_fit(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Encoder(**settings)
