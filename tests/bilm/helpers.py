@@ -15,9 +15,6 @@ from spacy_elmo.bilm.characters import BOS, EOS
 from spacy_elmo.bilm.model import BiLM, State
 from spacy_elmo.bilm.sentence_batches import id_tensor
 
-# The instruction sets of the kernel
-SETS = ["avx2", "avxvnni", "avx512", "avx512vnni", "neon", "neondot"]
-
 
 def make_options(**changes: Any) -> dict[str, Any]:
     """A tiny model's ``options.json``; ``changes`` go to the block that knows them."""
