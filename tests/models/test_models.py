@@ -1,5 +1,5 @@
-"""The embedded English biLM, and the Korean one of the project: that they are small, whole,
-attributed, and were really trained."""
+"""The embedded English biLM, and the Korean one of the project: that they are attributed, and were
+really trained."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from spacy_elmo.weights.find import find_weights, load_bilm
 
 from ..pipeline.helpers import make_nlp
 
+KOREAN = Path(__file__).parents[2] / "project" / "weights" / "ko_sm"
 OWN_TEXT = [
     "When the train had left the station, the children went back to the house by the river.",
     "The company was founded in the nineteenth century and soon became one of the largest.",
@@ -39,14 +40,6 @@ def perplexity(model: BiLM, paragraphs: list[str]) -> Perplexity:
     return evaluate(model, head, block)
 
 
-def test_it_is_small():
-    path = find_weights("en_sm").path
-    sizes = {file.name: file.stat().st_size for file in path.iterdir()}
-    assert sizes["weights.safetensors"] < 15e6
-    assert sizes["head.safetensors"] < 6e6
-    assert len(load_head("en_sm")[1]) == 20_000
-
-
 def test_its_card_names_licence_and_sources():
     card = find_weights("en_sm").card()
     assert card.meta["lang"] == "en"
@@ -56,9 +49,14 @@ def test_its_card_names_licence_and_sources():
     assert "CC BY-SA 4.0" in card.documents["LICENSE"]
 
 
-def test_its_log_shows_a_training():
-    for name, improvement in (("first_training", 1.0), ("second_training", 0.4), ("training", 0.3)):
-        path = find_weights("en_sm").path / f"{name}.jsonl"
+def test_logs_show_a_training():
+    english = find_weights("en_sm").path
+    for path, improvement in (
+        (english / "first_training.jsonl", 1.0),
+        (english / "second_training.jsonl", 0.4),
+        (english / "training.jsonl", 0.3),
+        (KOREAN / "training.jsonl", 0.7),
+    ):
         entries = [json.loads(line) for line in path.read_text().splitlines()]
         losses = [entry["loss"] for entry in entries if "loss" in entry]
         assert losses[-1] < losses[0] - improvement
@@ -75,8 +73,6 @@ def test_it_has_learned_english_in_both_directions():
 
 # Korean
 
-KOREAN = Path(__file__).parents[2] / "project" / "weights" / "ko_sm"
-
 
 @pytest.fixture(scope="module")
 def nlp() -> Language:
@@ -85,11 +81,8 @@ def nlp() -> Language:
     return nlp
 
 
-def test_its_training_has_no_paths_and_went_down() -> None:
+def test_its_training_has_no_paths() -> None:
     assert "/" not in (KOREAN / "training.cfg").read_text(encoding="utf-8")
-    entries = [json.loads(line) for line in (KOREAN / "training.jsonl").read_text().splitlines()]
-    losses = [entry["loss"] for entry in entries if "loss" in entry]
-    assert losses[-1] < losses[0] - 0.7
 
 
 def test_the_same_word_differs_by_context(nlp: Language) -> None:

@@ -49,6 +49,17 @@ def listening(**settings: Any) -> dict[str, Any]:
     return {**defaults, **settings}
 
 
+def two(elmo: dict[str, Any], output_elmo: dict[str, Any]) -> dict[str, Any]:
+    """Listeners before an encoder and behind it."""
+    return {
+        "@architectures": "spacy-elmo.Tok2Vec.v1",
+        "elmo": elmo,
+        "embed": EMBED,
+        "encode": ENCODE,
+        "output_elmo": output_elmo,
+    }
+
+
 def make_pipeline(weights, tok2vec: dict[str, Any] = LISTENER, **settings) -> Language:
     """An elmo component with these settings of its model, and a tagger."""
     nlp = make_nlp(weights, **settings)

@@ -33,6 +33,7 @@ from .learning import (
     started,
     step,
     tagger_config,
+    two,
 )
 
 TOK2VEC = "spacy-elmo.Tok2Vec.v1"
@@ -51,12 +52,7 @@ def tags(doc: Doc) -> list[str]:
 
 def test_each_listener_has_a_mix_of_its_own(weights: Path) -> None:
     """Two in one model and one in another, from one pass of the biLM."""
-    two = {
-        "@architectures": TOK2VEC,
-        "elmo": listening(),
-        "output_elmo": listening(initial_weights=[0.0, 1.0, 2.0]),
-    }
-    nlp = make_pipeline(weights, two)
+    nlp = make_pipeline(weights, two(listening(), listening(initial_weights=[0.0, 1.0, 2.0])))
     nlp.add_pipe("tagger", name="other", config=tagger_config(listening()))
     examples, optimizer = start(nlp)
     passes = []

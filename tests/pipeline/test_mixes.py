@@ -11,20 +11,14 @@ import spacy
 import spacy_elmo
 
 from .helpers import N_LAYERS, make_nlp
-from .learning import EMBED, ENCODE, LISTENER, listening, make_examples, make_inline, start, started
+from .learning import EMBED, LISTENER, listening, make_examples, make_inline, start, started, two
 
 OWN_MIX = listening()
-TWO_MIXES = {
-    "@architectures": "spacy-elmo.Tok2Vec.v1",
-    "elmo": {**OWN_MIX, "initial_weights": [9.0, 0.0, 0.0]},
-    "embed": EMBED,
-    "encode": ENCODE,
-    "output_elmo": {**OWN_MIX, "layers": 1, "gamma": 0.5},
-}
 
 
 def test_names_and_numbers(weights: Path, tmp_path: Path) -> None:
-    nlp, *_ = started(weights, TWO_MIXES)
+    listeners = listening(initial_weights=[9.0, 0.0, 0.0]), listening(layers=1, gamma=0.5)
+    nlp, *_ = started(weights, two(*listeners))
     nlp.to_disk(tmp_path / "nlp")
     for pipeline in (nlp, spacy.load(tmp_path / "nlp")):
         found = {(mix.component, mix.listener): mix for mix in spacy_elmo.mixes(pipeline)}

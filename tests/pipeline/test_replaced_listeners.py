@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +12,6 @@ from thinc.api import Adam
 
 from .helpers import TOLERANCE, add_elmo, make_nlp, max_difference
 from .learning import (
-    EMBED,
-    ENCODE,
     LISTENER,
     TEXT,
     WORDS,
@@ -24,19 +21,10 @@ from .learning import (
     started,
     step,
     tagger_config,
+    two,
 )
 
 PATHS = ["model.tok2vec.elmo", "model.tok2vec.output_elmo"]
-
-
-def two(elmo: dict[str, Any], output_elmo: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "@architectures": "spacy-elmo.Tok2Vec.v1",
-        "elmo": elmo,
-        "embed": EMBED,
-        "encode": ENCODE,
-        "output_elmo": output_elmo,
-    }
 
 
 def scores(nlp: Language) -> list[np.ndarray]:

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -25,15 +25,11 @@ def test_the_second_signal_stops(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_outside_the_main_thread_nothing_is_touched() -> None:
-    results: list[bool] = []
-
-    def run() -> None:
+    def run() -> bool:
         with stop_on_signals() as stopped:
-            results.append(stopped())
+            return stopped()
 
     before = signal.getsignal(signal.SIGINT)
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    assert results == [False]
+    with ThreadPoolExecutor(1) as pool:
+        assert not pool.submit(run).result()
     assert signal.getsignal(signal.SIGINT) is before

@@ -293,7 +293,6 @@ def test_what_a_run_prints(paths, tmp_path, capsys) -> None:
     [
         ("paths.train", None, r"\[paths\] train is not set; .*--paths\.train"),
         ("paths.dev", None, r"\[paths\] dev is not set; .*--paths\.dev PATH"),
-        ("paths.train", "gone", "No texts at 'gone'"),
         ("paths.dev", ["empty.txt"], "no words in the dev text.*empty.txt"),
         ("paths.train", "damaged.txt.gz", r"Cannot read .*damaged\.txt\.gz"),
         ("paths.vocab", "dev.txt", r"dev\.txt must begin with <S>"),

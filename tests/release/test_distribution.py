@@ -115,13 +115,11 @@ def test_universe(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_one_version() -> None:
     """In the code; the citation, the changelog and the bill of materials follow it."""
-    assert srsly.read_yaml(ROOT / "CITATION.cff")["version"] == __version__
+    citation = srsly.read_yaml(ROOT / "CITATION.cff")
+    assert citation["version"] == __version__
+    paper = citation["preferred-citation"]
+    assert paper["authors"][0]["family-names"] == "Peters" and paper["year"] == 2018
     assert f'"{INFO}top_level.txt"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.findall(r"^## \[([^\]]+)\]", changelog, flags=re.MULTILINE)[0] == __version__
     assert json.loads(SBOM.read_text())["metadata"]["component"]["version"] == __version__
-
-
-def test_citation() -> None:
-    paper = srsly.read_yaml(ROOT / "CITATION.cff")["preferred-citation"]
-    assert paper["authors"][0]["family-names"] == "Peters" and paper["year"] == 2018
