@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import spacy
-from spacy.language import Language
 
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
@@ -49,17 +48,18 @@ def test_its_card_names_licence_and_sources():
     assert "CC BY-SA 4.0" in card.documents["LICENSE"]
 
 
+def improvement(log: Path) -> float:
+    entries = [json.loads(line) for line in log.read_text().splitlines()]
+    losses = [entry["loss"] for entry in entries if "loss" in entry]
+    return losses[0] - losses[-1]
+
+
 def test_logs_show_a_training():
     english = find_weights("en_sm").path
-    for path, improvement in (
-        (english / "first_training.jsonl", 1.0),
-        (english / "second_training.jsonl", 0.4),
-        (english / "training.jsonl", 0.3),
-        (KOREAN / "training.jsonl", 0.7),
-    ):
-        entries = [json.loads(line) for line in path.read_text().splitlines()]
-        losses = [entry["loss"] for entry in entries if "loss" in entry]
-        assert losses[-1] < losses[0] - improvement
+    for name, least in (("first_training", 1.0), ("second_training", 0.4), ("training", 0.3)):
+        assert improvement(english / f"{name}.jsonl") > least
+    assert improvement(KOREAN / "training.jsonl") > 0.7
+    assert "/" not in (KOREAN / "training.cfg").read_text(encoding="utf-8")  # no paths
 
 
 def test_it_has_learned_english_in_both_directions():
@@ -71,29 +71,15 @@ def test_it_has_learned_english_in_both_directions():
     assert random.mean > 10 * trained.mean
 
 
-# Korean
-
-
-@pytest.fixture(scope="module")
-def nlp() -> Language:
+def test_korean(recwarn: pytest.WarningsRecorder) -> None:
+    """The biLM fits its language, in which the same word differs by its context."""
     nlp = blank("ko", "spacy.Tokenizer.v1")
     nlp.add_pipe("elmo", config={"model": {"weights": str(KOREAN)}})
-    return nlp
-
-
-def test_its_training_has_no_paths() -> None:
-    assert "/" not in (KOREAN / "training.cfg").read_text(encoding="utf-8")
-
-
-def test_the_same_word_differs_by_context(nlp: Language) -> None:
+    assert find_weights(KOREAN).card().meta["tokenizer"] == "spacy.Tokenizer.v1"
+    assert nlp("나는 학교에 간다.").tensor.shape == (4, 256)
     doc = nlp("배를 타고 강을 건넜다. 배를 타고 섬으로 갔다. 밥을 많이 먹어서 배가 아프다.")
     boat, other, belly = [token for token in doc if token.text in ("배를", "배가")]
     assert boat.similarity(other) > boat.similarity(belly)
-
-
-def test_it_fits_the_language(nlp: Language, recwarn: pytest.WarningsRecorder) -> None:
-    assert find_weights(KOREAN).card().meta["tokenizer"] == "spacy.Tokenizer.v1"
-    assert nlp("나는 학교에 간다.").tensor.shape == (4, 256)
     assert not recwarn
     with pytest.warns(UserWarning, match="were trained on 'ko'"):
         make_nlp(KOREAN)("A text.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -256,10 +257,11 @@ def test_raw_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "assets" / "nb"
     folder.mkdir(parents=True)
     lines = [f"Dette er en setning med minst åtte ord {i}" for i in range(100)]
-    (folder / "text.txt").write_text("\n".join(["Kort", *lines]) + "\n", encoding="utf-8")
+    texts = (json.dumps({"text": f"Kort\n{line}"}) for line in lines)
+    (folder / "text.jsonl").write_text("\n".join(texts), encoding="utf-8")
     held_out = list(read_paragraphs("dev", "nb", ""))
-    assert held_out == [lines[48], lines[98]]
+    assert held_out == [lines[49], lines[99]]
     assert list(read_paragraphs("train", "nb", "")) == [x for x in lines if x not in held_out]
     (folder / "text.modern.txt").write_text("Moderne tekst som også har minst åtte ord\n" * 2)
     both = list(read_paragraphs("train", "nb", ""))
-    assert len(both) == 100 and both[0] == both[2] != both[1] == lines[0]
+    assert len(both) == 100 and both[1] == both[3] != both[0] == lines[0]

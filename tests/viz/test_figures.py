@@ -21,19 +21,13 @@ from spacy_elmo.senses.occurrences import Context, Senses, group_contexts
 from spacy_elmo.viz.figure import cut, in_style, new_figure, save_figure
 
 from ..cli.helpers import fail, joined, succeed
-from ..pipeline.helpers import write_language_model
+from ..pipeline.helpers import write_language_model, write_weights
 from ..pipeline.learning import listening, make_pipeline, start
 
 matplotlib = pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")
 
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("weights") / "tiny"
-    return write_language_model(path, ["the", "The", "bank", "money", "."])
 
 
 @in_style()
@@ -95,10 +89,11 @@ def test_a_notebook_shows_figures() -> None:
 # Figures
 
 
-def test_plot_mix(weights: Path, tmp_path: Path) -> None:
+def test_plot_mix(tmp_path: Path) -> None:
     """Of a tagger that has learned its own mix; the elmo component's own, which nothing has
     trained, is left out, and the command says so."""
-    nlp, out = make_pipeline(weights, listening()), tmp_path / "mix.svg"
+    nlp = make_pipeline(write_weights(tmp_path / "weights"), listening())
+    out = tmp_path / "mix.svg"
     examples, optimizer = start(nlp)
     nlp("Hello.")  # which gives doc.tensor its mix
     nlp.to_disk(tmp_path / "untrained")
@@ -137,8 +132,9 @@ def test_senses() -> None:
     assert {text.get_text() for text in axes.texts} == {"word0", "word3"}
 
 
-def test_surprisal(weights: Path) -> None:
+def test_surprisal(tmp_path: Path) -> None:
     """Each word has its bits beside it; one outside the vocabulary has none."""
+    weights = write_language_model(tmp_path / "weights", ["The", "bank", "money", "."])
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
     docs = [nlp("The bank."), nlp("money & <b> bank")[1:]]

@@ -389,10 +389,8 @@ def test_the_card_of_a_published_model(options, weights, tmp_path):
     assert read_source([tmp_path]).card.meta == {"lang": "ta"}
     del options["spacy_elmo"]
     write(tmp_path, options, weights)
-    (tmp_path / "README.md").write_text("# தமிழ்\n", encoding="utf-8")
-    card = read_source([tmp_path]).card
-    assert card.meta == {"published": {"lang": "ta"}}  # not a language code of ours
-    assert card.documents == {"README.md": "# தமிழ்\n"}
+    meta = read_source([tmp_path]).card.meta
+    assert meta == {"published": {"lang": "ta"}}  # not a language code of ours
     assert read_source([tmp_path / "options.json", tmp_path / "weights.hdf5"]).card.meta == {}
     (tmp_path / "meta.json").write_text("lang: ta", encoding="utf-8")
     fails(tmp_path, "Cannot read the JSON file", "meta.json")

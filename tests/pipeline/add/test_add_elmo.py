@@ -31,7 +31,7 @@ MIXING = (
     "spancat", "spancat_singlelabel",
 )  # fmt: skip
 NAMES = ("ner", "spancat", "spancat_singlelabel")  # with their own encoder, these have one mix
-FULL = (*MIXING, "entity_linker")
+FULL = (*MIXING, "entity_linker")  # every component with token vectors
 
 LISTENER = {
     "@architectures": "spacy-elmo.ElmoListener.v1", "upstream": "elmo", "dropout": 0.0,
@@ -57,12 +57,6 @@ def quickstart() -> Config:
     return Config({**blocks, "training": training, "paths": paths})
 
 
-@pytest.fixture(scope="module")
-def full() -> Config:
-    """Every component with token vectors, as `init config` writes it."""
-    return init_config(lang="en", pipeline=[*FULL])
-
-
 def tok2vec_of(config: Config, name: str) -> dict[str, Any]:
     return config["components"][name]["model"]["tok2vec"]
 
@@ -81,10 +75,10 @@ def learn(nlp: Language) -> None:
         nlp.update(examples, sgd=optimizer)
 
 
-def test_an_entity_linker_shares_no_tok2vec(full: Config, weights: Path) -> None:
+def test_an_entity_linker_shares_no_tok2vec(weights: Path) -> None:
     """It needs ELMo's vectors in doc.tensor: its model is applied to parts of Docs, which have no
     layers."""
-    config = add_elmo(full, weights=weights)
+    config = add_elmo(init_config(lang="en", pipeline=[*FULL]), weights=weights)
     assert config["nlp"]["pipeline"] == ["elmo", *FULL]
     for name in FULL:
         block = tok2vec_of(config, name)
@@ -203,13 +197,13 @@ def test_light_removes_a_tok2vec_with_all_that_names_it(quickstart: Config) -> N
     assert not notes
 
 
-def test_tok2vec_is_kept_for_a_frozen_component(full: Config, weights: Path) -> None:
-    frozen = deepcopy(full)
+def test_tok2vec_is_kept_for_a_frozen_component(weights: Path) -> None:
+    frozen = init_config(lang="en", pipeline=[*FULL])
     frozen["training"]["frozen_components"] = ["parser", "tok2vec"]
     with pytest.warns(UserWarning, match="'entity_linker'"):  # it would read another doc.tensor
         config = add_elmo(frozen, weights=weights)
     assert config["nlp"]["pipeline"] == ["elmo", "tok2vec", *FULL]
-    assert config["components"]["parser"] == full["components"]["parser"]
+    assert config["components"]["parser"] == frozen["components"]["parser"]
     assert tok2vec_of(config, "tagger")["elmo"]
 
 
