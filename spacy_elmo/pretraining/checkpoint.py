@@ -67,11 +67,11 @@ class State:
         group: the processes that train; None for this one, on the CPU.
         progress: how far the run has come.
         teacher_size: the size of the teacher's vectors; 0 without a teacher.
-        n_threads: the number of threads that share a batch, if there is one process on a CPU; None
-            for as many as PyTorch has, with `WORDS_OF_THREAD` words or more for each.
 
     Attributes:
-        modules: the loss for each thread; all have the same parameters in memory.
+        modules: the loss for each thread that shares a batch; all have the same parameters in
+            memory. A single process on a CPU has as many threads as PyTorch, with `WORDS_OF_THREAD`
+            words or more for each.
     """
 
     def __init__(
@@ -81,7 +81,6 @@ class State:
         group: ProcessGroup | None = None,
         progress: Progress | None = None,
         teacher_size: int = 0,
-        n_threads: int | None = None,
     ):
         shape, settings = config.model, config.training
         assert shape is not None
@@ -100,7 +99,7 @@ class State:
         self.optimizer = torch.optim.Adam(self.parameters, betas=(0.9, 0.99), fused=True)
         alone = device.type == "cpu" and self.group.world_size == 1
         most = settings.batch_words // WORDS_OF_THREAD if alone else 1
-        n_threads = n_threads or max(1, min(torch.get_num_threads(), most))
+        n_threads = max(1, min(torch.get_num_threads(), most))
         self.modules = [self.loss, *(self.loss.replica() for _ in range(1, n_threads))]
 
     def shares(self) -> list[tuple[int, int]]:

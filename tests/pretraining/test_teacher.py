@@ -10,13 +10,14 @@ from torch.nn import functional as F
 
 import spacy_elmo
 from spacy_elmo import Encoder
-from spacy_elmo.pretraining.checkpoint import CHECKPOINT, State
+from spacy_elmo.pretraining.checkpoint import CHECKPOINT, WORDS_OF_THREAD, State
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.pretraining.corpus import Shares, TrainingBatch, make_batch
 from spacy_elmo.pretraining.prepare import find_reader
 from spacy_elmo.pretraining.teacher import EncodedVectors, Teacher, find_teacher
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.pretraining.train_step import train_step
+from spacy_elmo.util.threads import threads_for
 from spacy_elmo.weights.find import load_bilm
 from spacy_elmo.weights.layout import Card
 from spacy_elmo.weights.native import save_bilm
@@ -58,7 +59,9 @@ def batch_of(shares: Shares = ((0, 1),)) -> TrainingBatch:
 
 def make_state(n_threads: int = 1, **settings: Any) -> State:
     changes = {"training.dropout": 0.0, **{f"training.{k}": v for k, v in settings.items()}}
-    return State(make_config(changes=changes), len(VOCAB), teacher_size=SIZE, n_threads=n_threads)
+    changes["training.batch_words"] = n_threads * WORDS_OF_THREAD
+    with threads_for(0, n_threads):
+        return State(make_config(changes=changes), len(VOCAB), teacher_size=SIZE)
 
 
 def test_each_vector_is_beside_its_token() -> None:

@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
-from spacy_elmo.pretraining.checkpoint import State
+from spacy_elmo.pretraining.checkpoint import WORDS_OF_THREAD, State
 from spacy_elmo.pretraining.corpus import Shares, make_batch
 from spacy_elmo.pretraining.distributed import ProcessGroup
 from spacy_elmo.pretraining.loss import BiLMLoss
 from spacy_elmo.pretraining.train_step import train_step
+from spacy_elmo.util.threads import threads_for
 
 from .helpers import make_block, make_config, make_model, make_vocab, prose
 
@@ -35,7 +36,9 @@ def make_state(
     changes: dict[str, Any] = {f"training.{name}": value for name, value in settings.items()}
     if sampled:
         changes |= {"softmax.kind": "sampled", "softmax.n_candidates": 9}
-    return State(make_config(changes=changes), len(VOCAB), group, n_threads=n_threads)
+    changes["training.batch_words"] = n_threads * WORDS_OF_THREAD
+    with threads_for(0, n_threads):
+        return State(make_config(changes=changes), len(VOCAB), group)
 
 
 def step(
