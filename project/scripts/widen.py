@@ -107,7 +107,7 @@ def widen_head(
     bias = head.bias[old].clone()
     unknown = np.array([counts.get(word, 0) + 1.0 for word in words.words])
     is_new = old == UNKNOWN
-    unknown[UNKNOWN] = sum(n for word, n in counts.items() if words[word] == UNKNOWN)
+    unknown[UNKNOWN] += sum(n for word, n in counts.items() if words[word] == UNKNOWN)
     bias[is_new] += torch.from_numpy(np.log(unknown[is_new] / unknown[is_new].sum())).to(bias)
     large.bias.copy_(bias)
     return large.eval()
