@@ -61,6 +61,13 @@ def test_the_number_of_processes_changes_nothing(many, tmp_path, weights) -> Non
     assert content(one) == content(two)
 
 
+def test_processes_beside_threads(text, tmp_path) -> None:
+    """A fork has none of the threads with which its parent has loaded weights of the usual size."""
+    command = [sys.executable, "-m", "spacy", "elmo", "encode", text, tmp_path / "out.npy", "-n", 2]
+    variables = {**os.environ, "OMP_NUM_THREADS": "2"}
+    subprocess.run([*map(str, command)], env=variables, check=True, timeout=200)
+
+
 def test_resume(text, tmp_path, weights) -> None:
     out = tmp_path / "out.npy"
     # Without anything to resume, from the beginning; then again, without work.
