@@ -44,12 +44,15 @@ def convert_cli(
     """
     from ..bilm.int8 import round_gates
     from ..util.files import atomic_directory
+    from ..util.optional_imports import require_extra
     from ..weights.convert.source import read_source
 
     with options.report_errors("Cannot convert", as_json=as_json):
         check_choice("--to", to, ("native", "published"))
         if to == "published" and (half or warm_text is not None):
             raise ValueError("The published format has no --half and no --warm-text: drop them.")
+        if to == "published":
+            require_extra("h5py", "hdf5", "HDF5 needs h5py", str(out))
         path = options.output_directory(out, force, _own_names(out))
         source = read_source(sources, vocab)
         if no_head:

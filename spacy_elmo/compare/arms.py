@@ -57,7 +57,8 @@ def make_arms(base: Config, weights: Iterable[str]) -> dict[str, Config]:
 
     Raises:
         ValueError: the config has ELMo or a transformer already, or no component can learn from
-            ELMo; its training set or dev set is missing; or the weights cannot be found.
+            ELMo; its training set or dev set is missing; it evaluates only what is not trained yet;
+            or the weights cannot be found.
     """
     arms = {name: add_elmo(base, weights=name) for name in weights}
     plain = fill(base)
@@ -67,7 +68,15 @@ def make_arms(base: Config, weights: Iterable[str]) -> dict[str, Config]:
     for split in ("train", "dev"):
         path = corpus(plain.interpolate(), split).get("path", ".")
         if not path or not Path(path).exists():
-            raise ValueError(f"There is no {split} set at {path!r}. Give one as --paths.{split}.")
+            where = f" at '{path}'" if path else ""
+            raise ValueError(f"There is no {split} set{where}. Give one as --paths.{split}.")
+    training = plain.interpolate()["training"]
+    n_steps, every = training["max_steps"], training["eval_frequency"]
+    if 0 < n_steps < every:
+        raise ValueError(
+            f"Of {n_steps:,} steps none would be evaluated, but the state before them. Lower "
+            f"--training.eval_frequency, which is {every:,}, or train longer."
+        )
     return {WITHOUT: plain, **arms}
 
 

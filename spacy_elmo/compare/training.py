@@ -37,12 +37,16 @@ def run(training: Training, gpu_id: int, on_step: Callable[[], Any]) -> dict[str
 
     Returns:
         The result of `measure`, and the ``seconds`` of the training with its evaluations.
+
+    Raises:
+        ValueError: see `check_labels`.
     """
     if training.folder.exists():
         return read_json(training.folder / RESULT)
     with atomic_directory(training.folder) as folder:
         start, log = time.perf_counter(), io.StringIO()
         nlp = init_nlp(training.config, use_gpu=gpu_id)
+        check_labels(nlp)
         update = nlp.update  # called once a step; spaCy's loggers are called at evaluations only
 
         def counted(*args: Any, **kwargs: Any) -> Any:
@@ -57,6 +61,17 @@ def run(training: Training, gpu_id: int, on_step: Callable[[], Any]) -> dict[str
         result = {"seconds": seconds, **measure(folder, training.config)}
         write_json(folder / RESULT, result)
     return result
+
+
+def check_labels(nlp: Language) -> None:
+    """Raise a ValueError if a component has nothing to learn: spaCy would train it, and no shared
+    `tok2vec` that it is the last one to listen to."""
+    for name, pipe in nlp.pipeline:
+        if getattr(pipe, "label_data", None) is not None and not getattr(pipe, "labels", True):
+            raise ValueError(
+                f"The training set has no labels for the component '{name}'. Leave it out of the "
+                f"config."
+            )
 
 
 def measure(folder: Path, config: Config) -> dict[str, Any]:

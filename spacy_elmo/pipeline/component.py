@@ -202,8 +202,8 @@ class Elmo(Tok2Vec):
         if isinstance(listener, Tok2VecListener) and listener.get_dim("nO") != width:
             raise ValueError(
                 f"The listener in '{component}' has width = {listener.get_dim('nO')}, but the "
-                f"vectors of '{self.name}' have {width} dimensions. Set it to {width}, or its "
-                f"upstream = '{listener.upstream_name}' to the component it should listen to."
+                f"vectors of '{self.name}' have {width} dimensions. Set it to {width}, or enable "
+                f"the component that it should listen to, and name that as its 'upstream'."
             )
         check_source(listener, self._source(listener), component, self.name)
 

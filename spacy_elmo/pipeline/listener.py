@@ -78,9 +78,9 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
             who = f"The component '{self.component}'" if self.component else "A component"
             raise ValueError(
                 f"{who} listens to '{self.upstream}', which has not read the Doc, or only before "
-                f"it was retokenized. Check that an elmo component of that name is before it, "
-                f"enabled and, if frozen in a training, one of the annotating_components; "
-                f"nlp.rehearse does not run it: run it on the Docs first."
+                f"tokens were merged or split. Put an enabled elmo component of that name before "
+                f"it; if that is frozen in a training, add it to annotating_components; before "
+                f"nlp.rehearse, run it on the Docs."
             )
         return output
 

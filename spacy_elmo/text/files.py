@@ -89,7 +89,9 @@ def find_files(paths: Paths) -> list[Path]:
         candidates = map(Path, glob(str(path), recursive=True))
     files = sorted(file for file in candidates if file.is_file() and file.name != META)
     if not files:
-        raise ValueError(f"No texts at '{path}': expected {FORMATS}.")
+        is_there = path.exists() or glob(str(path), recursive=True)
+        what = f"expected {FORMATS}" if is_there else "there is no such file or directory"
+        raise ValueError(f"No texts at '{path}': {what}.")
     return files
 
 

@@ -115,8 +115,8 @@ def blank(lang: str, tokenizer: str | None = None) -> Language:
         return spacy.blank(lang, config=config)
     except ImportError as error:
         raise ValueError(
-            f"{error} If the tokenizer of '{lang}' needs a package that is missing, install it or "
-            f"use spaCy's rule-based one, '{BY_RULES}'."
+            f"{str(error).rstrip('.')}. If the tokenizer of '{lang}' needs a package that is "
+            f"missing, install it or use spaCy's rule-based one, '{BY_RULES}'."
         ) from error
 
 

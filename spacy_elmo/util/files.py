@@ -53,7 +53,8 @@ def naming_errors(what: str, file: Path | str, *others: type[Exception]) -> Iter
         is_full = any(sign in str(error) for sign in ("out of memory", "DefaultCPUAllocator"))
         if is_full or getattr(error, "errno", None) in MACHINE_ERRORS:
             raise
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        number = getattr(error, "errno", None)  # h5py's own texts are long
+        reason = os.strerror(number) if number else str(error) or type(error).__name__
         raise ValueError(f"Cannot read {what} {file}: {reason}") from error
 
 

@@ -149,4 +149,12 @@ def test_one_error(given: list[str], folder: Path) -> None:
     assert "No component can learn from ELMo" in fail("compare", "nothing.cfg", *data)
     assert "no dev set at 'gone'" in fail(*given, "--paths.dev", "gone")
     assert "has 31, but there are 30 training Docs" in fail(*given, "--sizes", "20,31")
+    few = ("--training.max_steps", "6", "--training.eval_frequency", "7")
+    assert "Of 6 steps none would be evaluated" in fail(*given, *few)
     assert not (folder / "comparison").exists()
+    docs = list(DocBin().from_disk(folder / "train.spacy").get_docs(Vocab()))
+    for doc in docs:
+        doc.ents = ()
+    DocBin(docs=docs).to_disk(folder / "no-names.spacy")
+    said = fail(*given, "--paths.train", "no-names.spacy")
+    assert "no labels for the component 'ner'" in said

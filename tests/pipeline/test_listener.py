@@ -136,7 +136,7 @@ def move_to_the_end(nlp: Language) -> None:
 def test_without_its_component(weights: Path, change: Any) -> None:
     nlp, *_ = started(weights, listening(), steps=1)
     change(nlp)
-    said = r"'tagger' listens to 'elmo', which has not read the Doc.* is before it, enabled"
+    said = r"'tagger' listens to 'elmo', which has not read the Doc.* Put an enabled elmo component"
     with pytest.raises(ValueError, match=said):
         nlp("some words")
     with pytest.raises(ValueError, match=said):  # as of one that is frozen and does not annotate
@@ -233,7 +233,7 @@ def test_rehearsed(weights: Path) -> None:
     nlp, examples, optimizer = started(weights, listening(), steps=1)
     nlp.resume_training()
     examples = make_examples(nlp)
-    with pytest.raises(ValueError, match=r"nlp\.rehearse does not run it: run it on the Docs"):
+    with pytest.raises(ValueError, match=r"before nlp\.rehearse, run it on the Docs"):
         nlp.rehearse(examples, sgd=optimizer)
     for example in examples:
         nlp.get_pipe("elmo")(example.predicted)
@@ -269,7 +269,7 @@ def test_retokenized_to_as_many_tokens_in_training(weights: Path) -> None:
     nlp.add_pipe("merge_and_split", before="tagger")
     words = TEXT.split()[:2] + ["a", "b", "its", "c"]
     [example] = [Example(Doc(nlp.vocab, words), Doc(nlp.vocab, words, tags=["A"] * len(words)))]
-    with pytest.raises(ValueError, match="retokenized"):
+    with pytest.raises(ValueError, match="merged or split"):
         nlp.update([example], sgd=optimizer, annotates=["merge_and_split"])
 
 

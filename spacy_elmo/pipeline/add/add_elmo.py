@@ -46,9 +46,11 @@ def add_elmo(
 
     Raises:
         ValueError: no component can learn from ELMo; the config has a transformer, or a listener
-            or a pretraining that ELMo would break; it is not valid; or the weights cannot be
-            found.
+            or a pretraining that ELMo would break; it is not valid, or no config; or the weights
+            cannot be found.
     """
+    if not isinstance(config, dict):
+        raise ValueError(f"Give a config, such as spacy.util.load_config(path), not {config!r}.")
     for kind in blocks.kinds_of(config.get("components", {})):
         if kind.startswith(("spacy-transformers.", "spacy-curated-transformers.")):
             raise ValueError(f"ELMo is for pipelines without a transformer, found '{kind}'.")

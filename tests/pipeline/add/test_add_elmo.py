@@ -366,6 +366,11 @@ def test_what_cannot_be_done(quickstart: Config, path: str, value: Any, message:
     assert "\n" not in str(caught.value)
 
 
+def test_a_path_is_no_config() -> None:
+    with pytest.raises(ValueError, match=r"Give a config, .* not 'base.cfg'"):
+        add_elmo("base.cfg")  # type: ignore[arg-type]
+
+
 def test_weights_that_are_not_there(quickstart: Config) -> None:
     for config in (quickstart, init_config(lang="en", pipeline=["textcat"])):
         with pytest.raises(ValueError, match="Cannot find the ELMo weights 'gone'"):
