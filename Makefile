@@ -109,36 +109,36 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MADE):
-	@test -n "$(PYTHON_VERSION)" || { echo "No Python 3.10 or newer with venv was found" \
+	@test -n "$(PYTHON_VERSION)" || { echo "No Python 3.10 or newer with venv was found$(if $(PYTHON), as '$(PYTHON)')" \
 		"(Debian: apt install python3-venv). Name one: make PYTHON=/path/to/python" >&2; exit 1; }
-	test "$$($(BIN)/python -c '$(VERSION)' 2>/dev/null)" = "$(PYTHON_VERSION)" \
+	@test "$$($(BIN)/python -c '$(VERSION)' 2>/dev/null)" = "$(PYTHON_VERSION)" \
 		|| $(PYTHON) -m venv --clear $(VENV)
-	touch $@
+	@touch $@
 
 $(INSTALLED): $(MADE) $(METADATA)
 	@echo "Installing into $(VENV); the first time this takes a few minutes"
 	$(PIP_INSTALL) --editable '.[viz]'
-	touch $@
+	@touch $@
 
 $(INSTALLED_DEV): $(MADE) $(METADATA)
 	@echo "Installing into $(VENV); the first time this takes a few minutes"
 	$(PIP_INSTALL) --editable '.[dev]'
-	touch $(INSTALLED) $@
+	@touch $(INSTALLED) $@
 
 $(INSTALLED_SLOW): $(INSTALLED_DEV)
 	$(PIP_INSTALL) --editable '.[dev,test-slow]'
-	touch $@
+	@touch $@
 
 # The tools alone, the extra `release`, from the package index: fewer packages may run code here.
 $(INSTALLED_RELEASE): TORCH_ARGS =
 $(INSTALLED_RELEASE): $(MADE) $(METADATA)
 	$(PIP_INSTALL) build hatchling hatch-fancy-pypi-readme twine ziglang
-	touch $@
+	@touch $@
 
 $(KERNEL_BUILT): $(MADE) $(KERNEL_SOURCE)
 	$(BIN)/python setup.py
-	touch $@
+	@touch $@
 
 $(INSTALLED_DOCS): $(MADE) $(METADATA)
 	$(PIP_INSTALL) --editable '.[docs]'
-	touch $@
+	@touch $@

@@ -298,7 +298,7 @@ def write_docs(weights: str, results: Results, page: Path) -> None:
     if images.exists():
         if "labels" not in missing:
             draw_learning(found, images / "curves.svg")
-        if "tasks" not in missing:
+        if "alternatives" not in missing:
             draw_learned(found, images / "mixes.svg")
 
 

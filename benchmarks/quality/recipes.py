@@ -150,13 +150,7 @@ NAMES = ("ner", "spancat")
 WITHOUT, LIGHT = "without", "light"  # `spacy init config`; `elmo add --light`: the mixes alone
 CHANGES: dict[str, Callable[[Block], None]] = {
     each.__name__: each
-    for each in (
-        elmo_add,
-        names_twice,
-        names_once,
-        four_layers,
-        shared_one_layer,
-    )
+    for each in (elmo_add, names_twice, names_once, four_layers, shared_one_layer)
 }
 ARMS = [WITHOUT, LIGHT, *CHANGES]
 ADDED, OLDER = elmo_add.__name__, four_layers.__name__

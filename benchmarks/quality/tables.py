@@ -30,12 +30,10 @@ NONE = "–"
 
 TASKS = {  # label: task, size, arm with ELMo
     "tagger, 500 sentences": ("tagger", 500, BOTH),
-    "tagger, 2,000": ("tagger", 2000, MIX),
     "tagger, all 12,544": ("tagger", "all", MIX),
     "parser, 500 sentences": ("parser", 500, BOTH),
-    "parser, 2,000": ("parser", 2000, MIX),
     "parser, all 12,544": ("parser", "all", MIX),
-    "NER, WNUT-17": ("ner", "all", MIX),
+    "NER": ("ner", "all", MIX),
 }
 ADDED = {  # label: task of `recipes.py`, score
     "tagger, 500 sentences": ("English, 500", "tag_acc"),
@@ -51,13 +49,6 @@ PEERS = {  # title: arm, name in the results of speeds
     "MiniLM-L6": ("MiniLM-L6", "MiniLM, PyTorch"),
     "`en_core_web_sm`": ("en_core_web_sm", "en_core_web_sm, its tok2vec"),
     "ELMo": ("", "ours, int8"),
-}
-COMPARED = {
-    "tagger, 500 sentences": "tagger, 500 sentences",
-    "tagger, all": "tagger, all 12,544",
-    "parser, 500 sentences": "parser, 500 sentences",
-    "parser, all": "parser, all 12,544",
-    "NER": "NER, WNUT-17",
 }
 ARMS = {
     "without ELMo": WITHOUT,
@@ -170,40 +161,25 @@ def head(*titles: str) -> list[str]:
     return [f"| {' | '.join(titles)} |".replace("|  |", "| |"), "|---" * len(titles) + "|"]
 
 
-def gain_row(label: str, before: dict[int, float], after: dict[int, float]) -> str:
-    """A row of scores by seed, without ELMo and with it."""
-    base = mean(before[seed] for seed in after if seed in before)
-    a, b = mean(before.values()), mean(after.values())
-    gone = 100 * (b - base) / (100 - base)
-    noise = max((max(x.values()) - min(x.values())) / 2 for x in (before, after))
-    text = f"**{b:.2f}**" if b - a > noise and gone > 2 else f"{b:.2f}"
-    return f"| {label} | {a:.2f} | {text} | {gone:.0f}% |".replace("| -", "| −")
-
-
-def gains(found: Found) -> Iterator[str]:
-    yield from head("", WITHOUT, "with ELMo", "error reduction")
-    for label, (task, size, arm) in TASKS.items():
-        yield gain_row(label, found.scores(task, size, WITHOUT), found.scores(task, size, arm))
-
-
 def added(found: Found) -> Iterator[str]:
     """What `elmo add` makes of spaCy's own config."""
-    scores: dict[tuple[str, str], dict[int, Any]] = defaultdict(dict)
+    scores: dict[tuple[str, str], list[Any]] = defaultdict(list)
     for unit, value in Results(RECIPES).of(recipes.PART, found.weights):
         if unit.get("split") == "test":
-            scores[unit["task"], unit["arm"]][unit["seed"]] = value["scores"]
+            scores[unit["task"], unit["arm"]].append(value["scores"])
     yield from head("", "`spacy init config`", "and `elmo add`", "error reduction")
     for label, (task, name) in ADDED.items():
-        if (task, recipes.ADDED) not in scores:
-            raise Missing(f"no result of {recipes.PART}: {task}, {recipes.ADDED}, test")
-        arms = (scores[task, arm] for arm in (recipes.WITHOUT, recipes.ADDED))
-        yield gain_row(label, *({seed: each[name] for seed, each in arm.items()} for arm in arms))
+        keys = [(task, arm) for arm in (recipes.WITHOUT, recipes.ADDED)]
+        plain, elmo = ([each[name] for each in scores[key]] for key in keys)
+        gain = reduction(plain, elmo)
+        if gain == NONE:
+            raise Missing(f"no result of {recipes.PART}: {task}, test")
+        yield f"| {label} | {mean(plain):.2f} | **{mean(elmo):.2f}** | {gain} |"
 
 
 def alternatives(found: Found) -> Iterator[str]:
     yield from head("", *PEERS)
-    for label, name in COMPARED.items():
-        task, size, with_elmo = TASKS[name]
+    for label, (task, size, with_elmo) in TASKS.items():
         cells: list[Cell] = []
         for arm, _ in PEERS.values():
             try:
@@ -249,7 +225,7 @@ def models(found: Found) -> Iterator[str]:
         "perplexity, Wikipedia": lambda of: of.values("perplexity", "mean", text="enwiki"),
     }
     for label in ("tagger, 500 sentences", "parser, 500 sentences", "NER"):
-        task, size, arm = TASKS[COMPARED[label]]
+        task, size, arm = TASKS[label]
         cells = [mean(each.scores(task, size, arm).values()) for each in both]
         other = mean(found.scores(task, size, "MiniLM-L6").values())
         yield row(label, [*cells, other], max, 1)
@@ -419,7 +395,6 @@ def reduction(plain: list[float], elmo: list[float]) -> str:
 
 TABLES: dict[str, Callable[[Found], Iterator[str]]] = {
     "added": added,
-    "tasks": gains,
     "labels": learning_curve,
     "alternatives": alternatives,
     "models": models,
