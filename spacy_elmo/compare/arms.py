@@ -74,8 +74,8 @@ def make_arms(base: Config, weights: Iterable[str]) -> dict[str, Config]:
     n_steps, every = training["max_steps"], training["eval_frequency"]
     if 0 < n_steps < every:
         raise ValueError(
-            f"Of {n_steps:,} steps none would be evaluated, but the state before them. Lower "
-            f"--training.eval_frequency, which is {every:,}, or train longer."
+            f"Nothing trained would be evaluated: max_steps is {n_steps:,}, below eval_frequency, "
+            f"{every:,}. Lower --training.eval_frequency, too."
         )
     return {WITHOUT: plain, **arms}
 

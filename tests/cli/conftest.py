@@ -23,7 +23,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     nlp, *_ = started(weights, steps=1)  # trains its mix
     nlp.to_disk(folder / "pipeline")
     tagger = init_config(lang="xx", pipeline=["tagger"])
-    tagger["training"]["max_steps"] = 1
+    tagger["training"] |= {"max_steps": 1, "eval_frequency": 1}
     tagger.to_disk(folder / "tagger.cfg")
     docs = [example.reference for example in make_examples(nlp)]
     DocBin(docs=docs).to_disk(folder / "docs.spacy")

@@ -23,7 +23,7 @@ TYPOS = {
         ("gone.cfg", "Cannot read the config gone.cfg"),
         ("tagger.cfg -w gone", "Cannot find the ELMo weights 'gone'"),
         ("pipeline -w gone", "Cannot find the ELMo weights 'gone'"),
-        ("tagger.cfg -w weights", "no train set at None"),
+        ("tagger.cfg -w weights", "There is no train set."),
         ("tagger.cfg --sizes 10,1e3", "--sizes is '10,1e3'"),
         ("tagger.cfg -o out.doc", "'out.doc' cannot be a picture"),
     ],
