@@ -144,6 +144,7 @@ class BiLM(nn.Module):
         key = "parts", self.config.int8, kernel or rounding(weight.device)
         return self.derived(key, lambda: self._parts(kernel, is_float))
 
+    @threads_for(0)
     def _parts(self, kernel: Kernel | None, is_float: bool) -> Parts:
         encode: Any = self.char_cnn
         lstms, int8 = self.lstm, self.config.int8

@@ -64,8 +64,8 @@ def run(training: Training, gpu_id: int, on_step: Callable[[], Any]) -> dict[str
 
 
 def check_labels(nlp: Language) -> None:
-    """Raise a ValueError if a component has nothing to learn: spaCy would train it, and no shared
-    `tok2vec` that it is the last one to listen to."""
+    """Raise a ValueError if a component has no labels. If it were the last to listen to a shared
+    `tok2vec`, spaCy would not train that at all."""
     for name, pipe in nlp.pipeline:
         if getattr(pipe, "label_data", None) is not None and not getattr(pipe, "labels", True):
             raise ValueError(

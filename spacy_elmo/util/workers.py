@@ -13,8 +13,6 @@ from multiprocessing.synchronize import Event
 from threading import Thread
 from typing import Any, TypeVar
 
-import torch
-
 QUEUED = 2  # tasks for each process, beside the one that it computes
 
 T = TypeVar("T")
@@ -77,11 +75,9 @@ def read_ahead(items: Iterable[T], n: int) -> Iterator[T]:
 def _start_worker(has_started: Event) -> None:
     """Let the parent process handle Ctrl-C, and end with it, also if it is killed.
 
-    SIGTERM ends the process: the handler that a fork copies from the parent might not. PyTorch has
-    one thread: after a fork, others would wait forever for the parent's.
+    SIGTERM ends the process: the handler that a fork copies from the parent might not.
     """
     has_started.set()
-    torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parent: Any = multiprocessing.parent_process()
