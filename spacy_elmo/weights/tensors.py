@@ -13,6 +13,7 @@ from ..bilm import int8
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..util.files import naming_errors, write_bytes
+from ..util.threads import threads_for
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 TOO_LARGE = 1e18  # its square is still a float32
@@ -79,6 +80,7 @@ def check_shapes(
             )
 
 
+@threads_for(0)
 def check_tensors(
     expected: Tensors, source: str, found: Tensors, read: Read | None = None
 ) -> dict[str, torch.Tensor]:
@@ -110,6 +112,7 @@ def empty_head(n_words: int, config: BiLMConfig) -> dict[str, torch.Tensor]:
         return {"weight": torch.empty(n_words, config.projection_dim), "bias": torch.empty(n_words)}
 
 
+@threads_for(0)
 def build(config: BiLMConfig, source: str, found: Tensors, read: Read | None = None) -> BiLM:
     """Build a biLM from tensors, in float32, in evaluation mode.
 
@@ -138,6 +141,7 @@ def build(config: BiLMConfig, source: str, found: Tensors, read: Read | None = N
     return model.eval()
 
 
+@threads_for(0)
 def stored(model: BiLM, half: bool = False) -> dict[str, torch.Tensor]:
     """The tensors that the file of a biLM has, see `compact`. Gates in int8 are stored as integers
     and scales.
@@ -153,6 +157,7 @@ def stored(model: BiLM, half: bool = False) -> dict[str, torch.Tensor]:
     return compact(parts, half) | scales
 
 
+@threads_for(0)
 def compact(tensors: Tensors, half: bool = False) -> dict[str, torch.Tensor]:
     """Move tensors to the CPU, floats in half precision where that is exact.
 

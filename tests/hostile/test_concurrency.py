@@ -1,7 +1,10 @@
-"""Threads that share a pipeline, from the first load on."""
+"""Threads that share a pipeline, from the first load on; processes that are forked."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -59,3 +62,33 @@ def test_the_first_texts_of_several_threads(
             for found in pool.map(read, range(N_THREADS)):
                 assert max_difference(found, expected) <= TOLERANCE
         assert done == ["loaded", "computed"] * number
+
+
+FORKS = """
+import os, signal, torch
+from spacy_elmo import LanguageModel
+from spacy_elmo.weights.find import load_bilm
+
+torch.randn(2000, 2000) @ torch.randn(2000, 2000)  # starts the threads that a fork lacks
+bilm, lm = load_bilm("en_sm"), LanguageModel.load("en_sm")
+for call in (
+    lambda: load_bilm("en_sm"), torch.no_grad()(lambda: bilm.read([["a", "bank"]])),
+    lambda: lm.save("saved"), lambda: lm.fill(["a", "___"], 1),
+):
+    if (child := os.fork()) == 0:
+        signal.alarm(100)
+        call()
+        os._exit(0)
+    print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_what_a_user_has_forked(tmp_path: Path) -> None:
+    """Weights of the usual size are read, packed and saved without the parent's threads."""
+    variables = {**os.environ, "OMP_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKS], cwd=tmp_path, env=variables,
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["0"] * 4
