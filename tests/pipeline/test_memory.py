@@ -12,7 +12,7 @@ import pytest
 
 from .helpers import CONFIG, PEAK, write_weights
 
-DATA = os.environ.get("SPACY_ELMO_DATA")
+DATA = os.environ.get("SPACY_ELMO_DATA") or None
 RANDOM_WEIGHTS = Path(__file__).parents[2] / "benchmarks" / "speed" / "random_weights.py"
 SENTENCES = r"""
 from spacy_elmo.text.files import read_lines

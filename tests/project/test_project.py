@@ -29,7 +29,7 @@ from spacy_elmo.weights.find import find_weights
 
 from .sentences import write_local_folder
 
-DATA = os.environ.get("SPACY_ELMO_DATA")
+DATA = os.environ.get("SPACY_ELMO_DATA") or None
 PROJECT = Path(__file__).parents[2] / "project"
 LONG = pytest.mark.timeout(1800)  # on a busy machine
 

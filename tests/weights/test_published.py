@@ -33,7 +33,7 @@ from .helpers import fails, read
 h5py = pytest.importorskip("h5py")
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
-DATA = os.environ.get("SPACY_ELMO_DATA")
+DATA = os.environ.get("SPACY_ELMO_DATA") or None
 needs_data = pytest.mark.skipif(
     DATA is None, reason="the variable SPACY_ELMO_DATA names no folder with the large fixtures"
 )
