@@ -65,13 +65,13 @@ def make_arms(base: Config, weights: Iterable[str]) -> dict[str, Config]:
     plain["training"]["optimizer"] = copy_config(next(iter(arms.values())))["training"]["optimizer"]
     if blocks.ELMO & blocks.kinds_of(plain["components"]):
         raise ValueError("The config has ELMo already. Give one without ELMo, which is added here.")
+    settled = plain.interpolate()
     for split in ("train", "dev"):
-        path = corpus(plain.interpolate(), split).get("path", ".")
+        path = corpus(settled, split).get("path", ".")
         if not path or not Path(path).exists():
             where = f" at '{path}'" if path else ""
             raise ValueError(f"There is no {split} set{where}. Give one as --paths.{split}.")
-    training = plain.interpolate()["training"]
-    n_steps, every = training["max_steps"], training["eval_frequency"]
+    n_steps, every = (settled["training"][name] for name in ("max_steps", "eval_frequency"))
     if 0 < n_steps < every:
         raise ValueError(
             f"Nothing trained would be evaluated: max_steps is {n_steps:,}, below eval_frequency, "

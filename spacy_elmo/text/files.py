@@ -86,11 +86,10 @@ def find_files(paths: Paths) -> list[Path]:
         named = ((file.name.lower(), file) for file in path.iterdir())
         candidates = (file for name, file in named if name.endswith(SUFFIXES) and name[0] != ".")
     elif not path.exists():
-        candidates = map(Path, glob(str(path), recursive=True))
+        candidates = [Path(found) for found in glob(str(path), recursive=True)]
     files = sorted(file for file in candidates if file.is_file() and file.name != META)
     if not files:
-        is_there = path.exists() or glob(str(path), recursive=True)
-        what = f"expected {FORMATS}" if is_there else "there is no such file or directory"
+        what = f"expected {FORMATS}" if candidates else "there is no such file or directory"
         raise ValueError(f"No texts at '{path}': {what}.")
     return files
 
