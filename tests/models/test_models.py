@@ -4,7 +4,9 @@ really trained."""
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import Perplexity, evaluate
+from spacy_elmo.text.files import read_lines
 from spacy_elmo.text.readers import blank, split_text
 from spacy_elmo.weights.find import find_weights, load_bilm
 
@@ -69,6 +72,17 @@ def test_it_has_learned_english_in_both_directions():
     assert trained.forward < 150
     assert trained.backward < 150
     assert random.mean > 10 * trained.mean
+
+
+@pytest.mark.data
+def test_perplexity_of_held_out_wikipedia():
+    data = os.environ.get("SPACY_ELMO_DATA")
+    if not data:
+        pytest.skip("needs the held-out text in the folder that SPACY_ELMO_DATA names")
+    text = Path(data) / "data" / "lm" / "enwiki" / "valid.txt.xz"
+    paragraphs = list(islice((line for line in read_lines(text) if line.strip()), 150))
+    result = perplexity(load_bilm("en_sm"), paragraphs)
+    assert result.mean < 0.35 * 1077
 
 
 def test_korean(recwarn: pytest.WarningsRecorder) -> None:
